@@ -1,0 +1,18 @@
+// What this CPU can run, and what the operating system lets us use. Asked once, at start.
+#pragma once
+
+#include <string>
+
+namespace sluice {
+
+struct CpuFeatures {
+  bool avx2 = false;         // AVX2, FMA, F16C with OS support for ymm state
+  bool avx512 = false;       // AVX-512 F, BW, DQ, VL with OS support for zmm state
+  bool amx_bf16 = false;     // AMX-TILE and AMX-BF16, and the OS granted tile permission
+  std::string vendor_model;  // "Intel(R) Xeon(R) ...", for the start-up line
+};
+
+// Asks the OS for AMX tile permission as a side effect (it is per process and costs nothing).
+CpuFeatures detect_cpu_features();
+
+}  // namespace sluice

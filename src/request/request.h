@@ -1,0 +1,71 @@
+// The shared nouns of one generation request. Plain data: parsed by api/, run by engine/.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice {
+
+using TokenId = std::int32_t;
+
+// How the next token is chosen. Defaults mean "off". Ranges are checked by validate().
+struct SamplingParams {
+  float temperature = 0.0F;         // [0, 2]; 0 is greedy, the lowest id wins ties
+  std::int32_t top_k = 0;           // >= 0; 0 is off
+  float top_p = 1.0F;               // [0, 1]; 0 is greedy
+  float min_p = 0.0F;               // [0, 1]
+  float presence_penalty = 0.0F;    // [-2, 2], generated tokens only
+  float frequency_penalty = 0.0F;   // [-2, 2], generated tokens only
+  float repetition_penalty = 1.0F;  // (0, 2], prompt and generated tokens
+  std::uint64_t seed = 0;           // randomness is a function of (seed, position)
+  std::int32_t logprobs = -1;       // -1 none; n >= 0: of the chosen token and of the n best
+  std::vector<std::pair<TokenId, float>> logit_bias;  // added to the logit
+};
+
+// When a sequence ends.
+struct StopCriteria {
+  std::int64_t tokens_max = 0;          // generated tokens at most; >= 0
+  std::vector<TokenId> stop_token_ids;  // ends the sequence; the token itself is not text
+  bool ignore_eos = false;              // then stop_token_ids are ordinary tokens
+  std::vector<std::string> stop;        // texts that end the sequence; not returned
+};
+
+struct Request {
+  std::string id;
+  std::vector<TokenId> token_ids;  // the prompt, at least one
+  SamplingParams sampling;
+  StopCriteria stop;
+};
+
+enum class FinishReason { stop, length, cancelled, error };
+
+std::string to_string(FinishReason reason);
+
+struct TokenLogprob {
+  TokenId token_id = 0;
+  float logprob = 0.0F;  // natural log of softmax of the raw logits
+};
+
+// One generated token of a sequence.
+struct TokenEvent {
+  TokenId token_id = 0;
+  std::optional<float> logprob;
+  std::vector<TokenLogprob> top_logprobs;  // best first; ties by lower id
+};
+
+struct Usage {
+  std::int64_t prompt_tokens = 0;
+  std::int64_t cached_tokens = 0;
+  std::int64_t completion_tokens = 0;
+};
+
+struct Timings {
+  double queue_seconds = 0.0;
+  double prefill_seconds = 0.0;
+  double decode_seconds = 0.0;
+};
+
+}  // namespace sluice
