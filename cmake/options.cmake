@@ -18,6 +18,9 @@ if(SLUICE_SANITIZE)
                                                   -fno-omit-frame-pointer)
   target_link_options(sluice_options INTERFACE -fsanitize=${SLUICE_SANITIZE})
 endif()
+if(SLUICE_FUZZ)
+  target_compile_options(sluice_options INTERFACE -fsanitize=fuzzer-no-link) # coverage for libFuzzer
+endif()
 
 find_program(SLUICE_CCACHE ccache)
 if(SLUICE_CCACHE)

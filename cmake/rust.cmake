@@ -1,6 +1,6 @@
 # The Rust crate (tokenizers, minijinja, llguidance) as a static library behind a C ABI.
-# SLUICE_CARGO names the cargo to use: cargo-web on Debian 12, cargo elsewhere.
-find_program(SLUICE_CARGO NAMES cargo cargo-web REQUIRED)
+# SLUICE_CARGO names the cargo to use. Debian 12's package cargo-web installs it as cargo too.
+find_program(SLUICE_CARGO NAMES cargo HINTS $ENV{HOME}/.cargo/bin REQUIRED)
 set(SLUICE_RUST_DIR ${PROJECT_SOURCE_DIR}/rust)
 set(SLUICE_RUST_TARGET_DIR ${PROJECT_SOURCE_DIR}/build/rust)
 set(SLUICE_RUST_LIB ${SLUICE_RUST_TARGET_DIR}/release/libsluice_text.a)
