@@ -1,0 +1,7 @@
+// Closes the region of begin.h.
+}  // namespace sluice::kernels::amx
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif

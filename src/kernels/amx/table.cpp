@@ -1,0 +1,62 @@
+// The AMX table: tile products over the AVX-512 table.
+#include "kernels/amx/table.h"
+
+#if defined(__x86_64__)
+
+#if !defined(__clang__)
+// GCC 12 reports the "undefined" pass-through operands of its own AVX-512 intrinsics (GCC bug
+// 105593).
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+#include "kernels/amx/tile_config.h"
+#include "kernels/avx512/table.h"
+
+// GCC's tile intrinsics do not tell the compiler which memory they touch: barriers keep stores that
+// feed them before, and loads of their results after.
+#define SLUICE_TILE_BARRIER() asm volatile("" ::: "memory")
+#define SLUICE_TILE_CONFIGURE(config) _tile_loadconfig(config)
+#define SLUICE_TILE_RELEASE() _tile_release()
+#define SLUICE_TILE_ZERO(tile) _tile_zero(tile)
+#define SLUICE_TILE_LOAD(tile, base, stride) \
+  _tile_loadd(tile, base, static_cast<std::size_t>(stride))
+#define SLUICE_TILE_STORE(tile, base, stride) \
+  _tile_stored(tile, base, static_cast<std::size_t>(stride))
+#define SLUICE_TILE_DOT(sum, a, b) _tile_dpbf16ps(sum, a, b)
+
+// clang-format off
+#include "kernels/amx/begin.h"
+#include "kernels/amx/gemm.inl"
+#include "kernels/amx/end.h"
+// clang-format on
+
+namespace sluice::kernels::amx {
+
+const KernelTable* table() {
+  static const KernelTable kTable = [] {
+    KernelTable table = *avx512::table();
+    table.name = "amx";
+    table.gemm_bf16 = gemm_bf16;
+    return table;
+  }();
+  return &kTable;
+}
+
+}  // namespace sluice::kernels::amx
+
+#else
+
+namespace sluice::kernels::amx {
+
+const KernelTable* table() {
+  return nullptr;
+}
+
+}  // namespace sluice::kernels::amx
+
+#endif

@@ -1,0 +1,10 @@
+// The AVX2 kernels. Null where this build's architecture does not have them.
+#pragma once
+
+#include "kernels/kernel_table.h"
+
+namespace sluice::kernels::avx2 {
+
+const KernelTable* table();
+
+}  // namespace sluice::kernels::avx2

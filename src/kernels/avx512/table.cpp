@@ -1,0 +1,69 @@
+// The AVX512 table: the 16-lane source of kernels/simd compiled for this instruction set.
+#include "kernels/avx512/table.h"
+
+#if defined(__x86_64__)
+
+#if !defined(__clang__)
+// GCC 12 reports the "undefined" pass-through operands of its own AVX-512 intrinsics (GCC bug
+// 105593).
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/exp_constants.h"
+#include "kernels/scalar_math.h"
+
+// clang-format off: each part uses the ones above it.
+#include "kernels/avx512/begin.h"
+#include "kernels/avx512/vec.inl"
+#include "kernels/simd/math.inl"
+#include "kernels/simd/product.inl"
+#include "kernels/simd/gemm.inl"
+#include "kernels/simd/rows.inl"
+#include "kernels/simd/attention.inl"
+#include "kernels/simd/gdn.inl"
+// clang-format on
+
+static constexpr KernelTable kTable{
+    .name = "avx512",
+    .gemm_bf16 = gemm_bf16,
+    .rms_norm = rms_norm,
+    .norm_rope = norm_rope,
+    .attention = attention,
+    .conv_silu = conv_silu,
+    .l2_norm = l2_norm,
+    .gdn_chunk = gdn_chunk,
+    .gdn_fold = gdn_fold,
+    .gated_norm = gated_norm,
+    .silu_mul = silu_mul,
+    .sigmoid_mul = sigmoid_mul,
+    .add = add,
+    .to_bf16 = to_bf16,
+    .to_f32 = to_f32,
+};
+#include "kernels/avx512/end.h"
+
+namespace sluice::kernels::avx512 {
+
+const KernelTable* table() {
+  return &kTable;
+}
+
+}  // namespace sluice::kernels::avx512
+
+#else
+
+namespace sluice::kernels::avx512 {
+
+const KernelTable* table() {
+  return nullptr;
+}
+
+}  // namespace sluice::kernels::avx512
+
+#endif

@@ -1,0 +1,49 @@
+// Layout work and scalar formulas shared by all tables.
+#include <cmath>
+
+#include "kernels/kernel_table.h"
+#include "kernels/scalar_math.h"
+
+namespace sluice::kernels {
+
+void pack_rows(const bf16_t* w, std::int64_t row, std::int64_t rows, std::int64_t k,
+               bf16_t* packed) {
+  const std::int64_t steps = pad32(k) / kStepK;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const std::int64_t n = row + r;
+    bf16_t* half = packed + (n / 32 * steps * 2 + n % 32 / 16) * kTileElements + n % 16 * 2;
+    for (std::int64_t i = 0; i < k; ++i) {
+      half[i / 32 * kStepElements + i % 32 / 2 * 32 + i % 2] = w[r * k + i];
+    }
+  }
+}
+
+void kv_store(const bf16_t* k, const float* v, std::int64_t slot, const KvBlockLayout& layout,
+              bf16_t* head) {
+  const std::int64_t k_steps = pad32(layout.head_dim) / kStepK;
+  bf16_t* values = head + layout.k_elements();
+  for (std::int64_t c = 0; c < layout.head_dim; ++c) {
+    head[packed_index(slot, c, k_steps)] = k[c];
+    values[packed_index(c, slot, kAttentionBlock / kStepK)] = float_to_bf16(v[c]);
+  }
+}
+
+void gdn_append_keys(const bf16_t* k, std::int64_t m0, std::int64_t n, std::int64_t key_dim,
+                     bf16_t* tail_k) {
+  const std::int64_t steps = pad32(key_dim) / kStepK;
+  for (std::int64_t row = 0; row < n; ++row) {
+    for (std::int64_t d = 0; d < key_dim; ++d) {
+      tail_k[packed_index(m0 + row, d, steps)] = k[row * pad32(key_dim) + d];
+    }
+  }
+}
+
+void gdn_gates(const float* a, const float* b, const float* decay_rate, const float* dt_bias,
+               float* g, float* beta, std::int64_t heads) {
+  for (std::int64_t h = 0; h < heads; ++h) {
+    beta[h] = sigmoid_f32(b[h]);
+    g[h] = decay_rate[h] * softplus_f32(a[h] + dt_bias[h]);
+  }
+}
+
+}  // namespace sluice::kernels

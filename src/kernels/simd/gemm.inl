@@ -1,0 +1,75 @@
+// GEMM on packed weights. Blocks of rows and panels only change the order in which outputs are
+// visited, never the order inside one output.
+
+constexpr std::int64_t kGemmRows = 32;   // rows whose widened activations stay in L2
+constexpr std::int64_t kGemmSteps = 16;  // 512 k: 64 KB of widened activations
+constexpr std::int64_t kGemmPanels = 8;  // 256 columns: 32 KB of sums
+
+struct GemmBlock {
+  std::int64_t row;
+  std::int64_t rows;
+  std::int64_t panel;
+  std::int64_t panels;
+};
+
+// sum[panel][row][32] = product over steps [begin, end).
+static void sum_steps(const GemmArgs& args, const GemmBlock& block, std::int64_t begin,
+                      std::int64_t end, float* sum) {
+  alignas(64) float a[kGemmRows * kGemmSteps * kStepK];
+  for (std::int64_t step = begin; step < end; step += kGemmSteps) {
+    const std::int64_t steps = end - step < kGemmSteps ? end - step : kGemmSteps;
+    for (std::int64_t r = 0; r < block.rows; ++r) {
+      widen(args.a + (block.row + r) * args.a_stride + step * kStepK, steps * kStepK,
+            a + r * kGemmSteps * kStepK);
+    }
+    for (std::int64_t p = 0; p < block.panels; ++p) {
+      const bf16_t* panel = args.w + ((block.panel + p) * args.k_steps + step) * kStepElements;
+      float* c = sum + p * kGemmRows * kPanelColumns;
+      product_panel(a, kGemmSteps * kStepK, panel, steps, step == begin ? nullptr : c, c,
+                    kPanelColumns, block.rows);
+    }
+  }
+}
+
+static void add_sums(float* x, const float* y, const GemmBlock& block) {
+  for (std::int64_t i = 0; i < block.panels * kGemmRows * kPanelColumns; i += 16) {
+    store(x + i, add(load(x + i), load(y + i)));
+  }
+}
+
+static void gemm_block(const GemmArgs& args, const GemmBlock& block) {
+  alignas(64) float sums[3][kGemmPanels * kGemmRows * kPanelColumns];
+  if (args.k_slices == 1) {
+    sum_steps(args, block, 0, args.k_steps, sums[0]);
+  } else {
+    const std::int64_t quarter = args.k_steps / 4;
+    sum_steps(args, block, 0, quarter, sums[0]);
+    sum_steps(args, block, quarter, 2 * quarter, sums[1]);
+    add_sums(sums[0], sums[1], block);
+    sum_steps(args, block, 2 * quarter, 3 * quarter, sums[1]);
+    sum_steps(args, block, 3 * quarter, args.k_steps, sums[2]);
+    add_sums(sums[1], sums[2], block);
+    add_sums(sums[0], sums[1], block);
+  }
+  for (std::int64_t p = 0; p < block.panels; ++p) {
+    const std::int64_t column = (block.panel + p) * kPanelColumns;
+    for (std::int64_t r = 0; r < block.rows; ++r) {
+      const float* c = sums[0] + (p * kGemmRows + r) * kPanelColumns;
+      float* out = args.out + (block.row + r) * args.out_stride + column;
+      for (std::int64_t half = 0; half < kPanelColumns && column + half < args.n; half += 16) {
+        store_first(out + half, load(c + half), args.n - column - half);
+      }
+    }
+  }
+}
+
+static void gemm_bf16(const GemmArgs& args) noexcept {
+  for (std::int64_t panel = args.panel_begin; panel < args.panel_end; panel += kGemmPanels) {
+    const std::int64_t panels =
+        args.panel_end - panel < kGemmPanels ? args.panel_end - panel : kGemmPanels;
+    for (std::int64_t row = 0; row < args.m; row += kGemmRows) {
+      const std::int64_t rows = args.m - row < kGemmRows ? args.m - row : kGemmRows;
+      gemm_block(args, {row, rows, panel, panels});
+    }
+  }
+}
