@@ -1,0 +1,54 @@
+// A fixed number of equal items in one lazily touched buffer; every item is zero when handed out.
+// Knows bytes only. BlockPool and StatePool put ownership on top.
+//
+// Memory becomes resident when an item is first used: reused items go out before fresh ones, and a
+// fresh item is not written (the buffer starts as zeros).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "platform/aligned_buffer.h"
+
+namespace sluice {
+
+struct SlabShape {
+  std::size_t item_bytes = 0;   // may be 0: items without content
+  std::int64_t item_count = 0;  // 0 to 2^26
+};
+
+class ZeroedSlab {
+ public:
+  // `name` is for messages: "KV blocks". Errors: invalid_argument (count), resource_exhausted (the
+  // bytes overflow, or the operating system refuses).
+  static Result<ZeroedSlab> create(std::string_view name, const SlabShape& shape);
+
+  // The id of a zeroed item; nothing when all are in use.
+  std::optional<std::int32_t> allocate();
+  void free(std::int32_t id);  // id is in use
+
+  bool is_used(std::int32_t id) const;
+  std::int64_t item_count() const { return shape_.item_count; }
+  std::int64_t used_count() const { return fresh_ - static_cast<std::int64_t>(free_.size()); }
+  std::int64_t free_count() const { return item_count() - used_count(); }
+  std::size_t item_bytes() const { return shape_.item_bytes; }
+  std::byte* data() { return memory_.data(); }  // id * item_bytes()
+
+  // Ends the process if free + used != total or an item is in two places. O(item_count).
+  void check_invariants() const;
+
+ private:
+  ZeroedSlab(const SlabShape& shape, AlignedBuffer memory);
+
+  SlabShape shape_;
+  AlignedBuffer memory_;
+  std::int64_t fresh_ = 0;          // items [fresh_, item_count) were never handed out
+  std::vector<std::int32_t> free_;  // used before, free now; last in, first out
+  std::vector<std::uint8_t> used_;  // [item_count]
+};
+
+}  // namespace sluice
