@@ -26,7 +26,7 @@ double log1p_unit(double y) {
   return 2.0 * s * sum;
 }
 
-// e^x for x <= 0 in fp64: the same reduction with a Taylor polynomial. 0 below -700.
+// e^x in fp64 for x < 700: the same reduction with a Taylor polynomial. 0 below -700.
 double exp_f64(double x) {
   if (x < -700.0) {
     return 0.0;
@@ -40,6 +40,23 @@ double exp_f64(double x) {
   }
   const auto exponent = static_cast<std::uint64_t>(static_cast<std::int64_t>(n) + 1023);
   return sum * std::bit_cast<double>(exponent << 52);
+}
+
+// Natural logarithm in fp64 as 2 atanh((m - 1) / (m + 1)) + e ln2, m in [sqrt(1/2), sqrt(2)).
+double log_f64(double x) {
+  int exponent = 0;
+  double mantissa = std::frexp(x, &exponent);  // [0.5, 1)
+  if (mantissa < 0.70710678118654752) {
+    mantissa *= 2.0;
+    --exponent;
+  }
+  const double s = (mantissa - 1.0) / (mantissa + 1.0);  // |s| < 0.172
+  const double s2 = s * s;
+  double sum = 0.0;
+  for (int k = 11; k >= 0; --k) {
+    sum = sum * s2 + 1.0 / (2 * k + 1);
+  }
+  return 2.0 * s * sum + exponent * 0.69314718055994530942;
 }
 
 }  // namespace
@@ -66,19 +83,11 @@ float exp_f32(float x) {
 }
 
 float log_f32(float x) {
-  int exponent = 0;
-  double mantissa = std::frexp(static_cast<double>(x), &exponent);  // [0.5, 1)
-  if (mantissa < 0.70710678118654752) {
-    mantissa *= 2.0;
-    --exponent;
-  }
-  const double s = (mantissa - 1.0) / (mantissa + 1.0);  // |s| < 0.172
-  const double s2 = s * s;
-  double sum = 0.0;
-  for (int k = 11; k >= 0; --k) {
-    sum = sum * s2 + 1.0 / (2 * k + 1);
-  }
-  return static_cast<float>(2.0 * s * sum + exponent * 0.69314718055994530942);
+  return static_cast<float>(log_f64(x));
+}
+
+float power_f64(double base, double exponent) {
+  return static_cast<float>(exp_f64(exponent * log_f64(base)));
 }
 
 float softplus_f32(float x) {

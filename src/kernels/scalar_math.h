@@ -28,4 +28,7 @@ struct SinCos {
 // Of an angle in radians, |angle| < 2^21; fp64 arithmetic, rounded once to fp32.
 SinCos sincos_f64(double angle);
 
+// base^exponent, rounded once from fp64 to fp32. base > 0; the result must be in the fp32 range.
+float power_f64(double base, double exponent);
+
 }  // namespace sluice::kernels

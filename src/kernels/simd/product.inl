@@ -85,15 +85,16 @@ SLUICE_INLINE void product_panel_rows(const float* a, std::int64_t a_stride, con
 static void product_panel(const float* a, std::int64_t a_stride, const bf16_t* panel,
                           std::int64_t steps, const float* initial, float* c, std::int64_t c_stride,
                           std::int64_t rows) {
-  std::int64_t r = 0;
-  for (; r + kProductRows <= rows; r += kProductRows) {
-    product_panel_rows<kProductRows>(a + r * a_stride, a_stride, panel, steps,
-                                     initial == nullptr ? nullptr : initial + r * c_stride,
-                                     c + r * c_stride, c_stride);
-  }
-  for (; r < rows; ++r) {
-    product_panel_rows<1>(a + r * a_stride, a_stride, panel, steps,
-                          initial == nullptr ? nullptr : initial + r * c_stride, c + r * c_stride,
-                          c_stride);
+  while (rows > 0) {
+    const std::int64_t group = rows >= kProductRows ? kProductRows : 1;
+    if (group == kProductRows) {
+      product_panel_rows<kProductRows>(a, a_stride, panel, steps, initial, c, c_stride);
+    } else {
+      product_panel_rows<1>(a, a_stride, panel, steps, initial, c, c_stride);
+    }
+    a += group * a_stride;
+    c += group * c_stride;
+    initial = initial == nullptr ? nullptr : initial + group * c_stride;
+    rows -= group;
   }
 }
