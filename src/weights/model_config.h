@@ -1,11 +1,13 @@
 // config.json of the qwen3_5 family as one frozen struct, with Hugging Face names.
 //
 // Accepts the nested form (text_config, vision_config) and the flat text-only form. A value that
-// would change the math and is not known is an Error, never a default. Lives in weights/ because
-// the tensor registry derives every shape from it; model/ reads it too.
+// would change the math and is not known is an Error, never a default; an absent field takes the
+// default of the reference implementation (its writer leaves defaults out). Lives in weights/
+// because the tensor registry derives every shape from it; model/ reads it too.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -16,6 +18,18 @@
 #include "base/result.h"
 
 namespace sluice {
+
+// Upper limits: far above every release, low enough that products of sizes cannot overflow.
+inline constexpr std::size_t kConfigBytesMax = std::size_t{4} << 20;
+inline constexpr std::int64_t kVocabSizeMax = std::int64_t{1} << 22;
+inline constexpr std::int64_t kHiddenSizeMax = std::int64_t{1} << 16;
+inline constexpr std::int64_t kIntermediateSizeMax = std::int64_t{1} << 18;
+inline constexpr std::int64_t kLayersMax = 1024;
+inline constexpr std::int64_t kHeadsMax = 1024;
+inline constexpr std::int64_t kPositionsMax = std::int64_t{1} << 24;
+// Head sizes are multiples of 16 up to 256: what the attention and delta-rule kernels hold.
+inline constexpr std::int64_t kHeadDimMax = 256;
+inline constexpr std::int64_t kHeadDimMultiple = 16;
 
 enum class LayerType { linear_attention, full_attention };
 
@@ -56,7 +70,7 @@ struct ModelConfig {
   std::vector<LayerType> layer_types;
   float rms_norm_eps = 1e-6F;
   RopeParameters rope;
-  std::int64_t max_position_embeddings = 262144;
+  std::int64_t max_position_embeddings = 32768;  // 262144 in every release
   bool tie_word_embeddings = false;
   std::int64_t mtp_num_hidden_layers = 0;
   std::vector<std::int32_t> eos_token_ids;
@@ -75,7 +89,7 @@ struct ModelConfig {
 
 // `where` names the source in error messages (a path). Errors: corrupt_data (not JSON, wrong type),
 // unsupported (a known field with a value outside the family), each with field, value, expectation.
-Result<ModelConfig> parse_model_config(std::string_view json, std::string_view where);
+Result<ModelConfig> parse_model_config(std::string_view json_text, std::string_view where);
 Result<ModelConfig> load_model_config(const std::filesystem::path& model_directory);
 
 }  // namespace sluice

@@ -3,11 +3,16 @@
 //
 // Reading maps the file and checks everything the header claims before any tensor is handed out:
 // sizes, offsets in range, no overlap, no hole, dtype known, byte count equal to shape x dtype.
+//
+// The format does not align tensors: a header of odd length shifts all data. Read elements of these
+// views with memcpy (or tensor_registry.h), never through a typed pointer.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +25,10 @@
 namespace sluice {
 
 inline constexpr std::size_t kSafetensorsHeaderBytesMax = 100'000'000;
+inline constexpr std::size_t kShardIndexBytesMax = std::size_t{16} << 20;
+inline constexpr std::size_t kShardsMax = 4096;
+
+class AtomicFile;
 
 using TensorMap = std::map<std::string, TensorView, std::less<>>;
 
@@ -28,9 +37,12 @@ using TensorMap = std::map<std::string, TensorView, std::less<>>;
 Result<TensorMap> parse_safetensors(std::span<const std::byte> file, std::string_view where);
 
 // All tensors of a model directory: model.safetensors, or the shards that
-// model.safetensors.index.json names. Owns the mappings.
+// model.safetensors.index.json names. Owns the mappings; may be read from any thread.
 class Checkpoint {
  public:
+  // The index and the shards must agree on every tensor, in both directions, and shards are plain
+  // file names in the directory. A model.safetensors beside an index that does not name it is an
+  // Error: nobody can tell which of the two is meant.
   static Result<Checkpoint> open(const std::filesystem::path& model_directory);
 
   // Null when absent.
@@ -40,12 +52,18 @@ class Checkpoint {
   std::size_t file_bytes() const;
 
  private:
+  Result<void> open_index(const std::filesystem::path& index);
+  Result<TensorMap> map_file(const std::filesystem::path& path);
+
   std::filesystem::path directory_;
   std::vector<MappedFile> files_;
   TensorMap tensors_;
 };
 
-// Writes one file atomically (temporary name, fsync, rename). Tensors in map order.
+// Writes one file atomically (temporary name, fsync, rename). Tensors in map order. An existing
+// regular file is replaced; anything else under that name is an Error. Errors: invalid_argument (a
+// view whose bytes do not match its shape, a bad name), io (refused, disk full); nothing is left
+// behind then.
 Result<void> write_safetensors(const std::filesystem::path& path, const TensorMap& tensors);
 
 // Writes a file of one fp32 tensor [rows, columns] piece by piece, for results larger than memory.
@@ -63,14 +81,15 @@ class SafetensorsRowWriter {
   SafetensorsRowWriter& operator=(SafetensorsRowWriter&& other) noexcept;
   ~SafetensorsRowWriter();  // removes an unfinished file
 
-  Result<void> append(std::span<const float> rows);  // a whole number of rows
-  Result<void> finish();                             // Error unless every row was appended
+  // A whole number of rows. After an io Error the file is gone and every call is an Error.
+  Result<void> append(std::span<const float> rows);
+  Result<void> finish();  // Error unless every row was appended
 
  private:
-  explicit SafetensorsRowWriter(Options options) : options_(std::move(options)) {}
+  SafetensorsRowWriter(Options options, std::unique_ptr<AtomicFile> file);
 
   Options options_;
-  int descriptor_ = -1;
+  std::unique_ptr<AtomicFile> file_;  // null once finished or failed
   std::int64_t rows_written_ = 0;
 };
 

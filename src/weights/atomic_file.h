@@ -1,0 +1,38 @@
+// A file that appears under its name complete or not at all: written under a temporary name in the
+// same directory, synced, renamed. Not finished (an error, an early return): removed.
+// Private to weights/. Thread rule: one owner.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <span>
+
+#include "base/result.h"
+
+namespace sluice {
+
+class AtomicFile {
+ public:
+  // Error invalid_argument when the name belongs to something that is not a regular file (renaming
+  // over a device would destroy it), io when the directory refuses.
+  static Result<std::unique_ptr<AtomicFile>> create(const std::filesystem::path& path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  // Errors (io): a full disk, a size limit, each with the path.
+  Result<void> write(std::span<const std::byte> bytes);
+  // Makes the file durable and visible. No call may follow.
+  Result<void> commit();
+
+ private:
+  AtomicFile(std::filesystem::path path, std::filesystem::path temporary, int descriptor)
+      : path_(std::move(path)), temporary_(std::move(temporary)), descriptor_(descriptor) {}
+
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  int descriptor_;
+};
+
+}  // namespace sluice
