@@ -17,8 +17,8 @@ namespace {
 namespace json = boost::json;
 using std::string_view_literals::operator""sv;
 
+constexpr std::int64_t kFp8BlockRows = 128;
 constexpr IntegerRange kTokenIdRange{.min = 0, .max = std::numeric_limits<std::int32_t>::max()};
-constexpr std::int64_t kFp8BlockSize = 128;
 
 template <typename Config>
 struct SizeField {
@@ -195,7 +195,7 @@ Result<void> read_quantization(const ConfigObject& owner, ModelConfig& config) {
   SLUICE_TRY(quantization->require_text("activation_scheme", kActivation));
   const auto block = SLUICE_TRY(quantization->integers(
       "weight_block_size", {1, std::numeric_limits<std::int32_t>::max()}, false));
-  if (block != std::vector<std::int64_t>{kFp8BlockSize, kFp8BlockSize}) {
+  if (block != std::vector<std::int64_t>{kFp8BlockRows, kFp8BlockRows}) {
     return quantization->reject(ErrorCode::unsupported, "weight_block_size", "[128, 128]");
   }
   config.fp8_weights = true;

@@ -1,0 +1,160 @@
+#include "weights/memory_estimate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/checked_math.h"
+#include "weights/tensor_registry.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::int64_t kBlockTokens = 64;     // one KV block
+constexpr std::int64_t kInt4GroupSize = 128;  // inputs that share one scale
+constexpr std::int64_t kBf16Bytes = 2;
+constexpr std::int64_t kF32Bytes = 4;
+
+constexpr std::array<std::string_view, kWeightPresets.size()> kPresetNames{"bf16", "mlp-fp8", "fp8",
+                                                                           "int8", "int4"};
+
+std::int64_t& group_of(GroupSizes& sizes, TensorGroup group) {
+  switch (group) {
+    case TensorGroup::mtp:
+      return sizes.mtp;
+    case TensorGroup::vision:
+      return sizes.vision;
+    default:
+      return sizes.text;
+  }
+}
+
+std::vector<TensorSpec> specs_of(const ModelConfig& config) {
+  return list_tensors(config, "model.");
+}
+
+bool is_head(const TensorSpec& spec) {
+  return spec.name == "lm_head.weight";
+}
+
+// Whether the preset stores this matrix in its own width.
+bool is_narrow(const TensorSpec& spec, WeightPreset preset) {
+  const std::string_view name = spec.name;
+  if (preset == WeightPreset::bf16 || spec.role != TensorRole::matrix ||
+      spec.group == TensorGroup::vision || name.ends_with(".in_proj_a.weight") ||
+      name.ends_with(".in_proj_b.weight") || name == "mtp.fc.weight") {
+    return false;
+  }
+  if (preset == WeightPreset::mlp_fp8) {
+    return name.find(".mlp.") != std::string_view::npos;
+  }
+  return preset != WeightPreset::fp8 || !is_head(spec);
+}
+
+std::int64_t narrow_bytes(const Shape& shape, WeightPreset preset) {
+  const std::int64_t out = shape[0];
+  const std::int64_t in = shape[1];
+  switch (preset) {
+    case WeightPreset::int8:
+      return out * in + out * kF32Bytes;
+    case WeightPreset::int4:
+      return out * ceil_div<std::int64_t>(in, 2) + out * ceil_div(in, kInt4GroupSize) * kBf16Bytes;
+    default:
+      return out * in + ceil_div(out, kFp8BlockSize) * ceil_div(in, kFp8BlockSize) * kF32Bytes;
+  }
+}
+
+std::int64_t layers_of(const ModelConfig& config, LayerType type) {
+  return std::count(config.layer_types.begin(), config.layer_types.end(), type);
+}
+
+std::int64_t kv_bytes_of_layer(const ModelConfig& config) {
+  return 2 * config.num_key_value_heads * config.head_dim * kBf16Bytes;
+}
+
+}  // namespace
+
+std::string_view to_string(WeightPreset preset) {
+  return kPresetNames[static_cast<std::size_t>(preset)];
+}
+
+std::optional<WeightPreset> weight_preset_from_name(std::string_view name) {
+  for (const WeightPreset preset : kWeightPresets) {
+    if (to_string(preset) == name) {
+      return preset;
+    }
+  }
+  return std::nullopt;
+}
+
+GroupSizes count_parameters(const ModelConfig& config) {
+  GroupSizes counts;
+  for (const TensorSpec& spec : specs_of(config)) {
+    group_of(counts, spec.group) += element_count(spec.shape);
+  }
+  return counts;
+}
+
+GroupSizes weight_bytes(const ModelConfig& config, WeightPreset preset) {
+  std::vector<TensorSpec> specs = specs_of(config);
+  if (config.tie_word_embeddings &&
+      (preset == WeightPreset::int8 || preset == WeightPreset::int4)) {
+    specs.push_back({"lm_head.weight", {config.vocab_size, config.hidden_size}});
+  }
+  GroupSizes bytes;
+  for (const TensorSpec& spec : specs) {
+    const std::int64_t element_bytes = spec.role == TensorRole::vector ? kF32Bytes : kBf16Bytes;
+    group_of(bytes, spec.group) += is_narrow(spec, preset)
+                                       ? narrow_bytes(spec.shape, preset)
+                                       : element_count(spec.shape) * element_bytes;
+  }
+  return bytes;
+}
+
+std::int64_t kv_bytes_per_token(const ModelConfig& config) {
+  return layers_of(config, LayerType::full_attention) * kv_bytes_of_layer(config);
+}
+
+std::int64_t mtp_kv_bytes_per_token(const ModelConfig& config) {
+  return config.mtp_num_hidden_layers * kv_bytes_of_layer(config);
+}
+
+std::int64_t recurrent_state_bytes(const ModelConfig& config) {
+  return layers_of(config, LayerType::linear_attention) * config.linear_num_value_heads *
+         config.linear_key_head_dim * config.linear_value_head_dim * kF32Bytes;
+}
+
+std::int64_t conv_state_bytes(const ModelConfig& config) {
+  return layers_of(config, LayerType::linear_attention) * (config.linear_conv_kernel_dim - 1) *
+         config.linear_conv_channels() * kBf16Bytes;
+}
+
+Result<MemoryEstimate> estimate_memory(const ModelConfig& config, const MemoryQuery& query) {
+  if (query.context_tokens < 0 || query.context_tokens > kPositionsMax) {
+    return fail(ErrorCode::invalid_argument, fmt::format("context_tokens {}, want 0 to {}",
+                                                         query.context_tokens, kPositionsMax));
+  }
+  const GroupSizes weights = weight_bytes(config, query.preset);
+  const std::int64_t per_token =
+      kv_bytes_per_token(config) + (query.with_mtp ? mtp_kv_bytes_per_token(config) : 0);
+  const std::int64_t kv_of_sequence = round_up(query.context_tokens, kBlockTokens) * per_token;
+  const auto kv = checked_mul(query.sequences, kv_of_sequence);
+  const auto state =
+      checked_mul(query.sequences, recurrent_state_bytes(config) + conv_state_bytes(config));
+  const MemoryEstimate estimate{.weight_bytes = weights.text + (query.with_mtp ? weights.mtp : 0) +
+                                                (query.with_vision ? weights.vision : 0),
+                                .kv_bytes = kv.value_or(0),
+                                .state_bytes = state.value_or(0)};
+  const auto cache = checked_add(estimate.kv_bytes, estimate.state_bytes);
+  if (query.sequences < 0 || !kv || !state || !cache ||
+      !checked_add(*cache, estimate.weight_bytes)) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{} sequences of {} tokens: not a memory size", query.sequences,
+                            query.context_tokens));
+  }
+  return estimate;
+}
+
+}  // namespace sluice
