@@ -1,0 +1,310 @@
+// The scheduler alone: exact plans of small cases, and random programs with a fake engine that
+// checks every budget, every range and that everybody finishes in time.
+#include "scheduler/scheduler.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "base/checked_math.h"
+
+namespace sluice {
+namespace {
+
+SchedulerConfig small_config() {
+  return {.sequences_max = 4,
+          .waiting_max = 16,
+          .step_tokens_max = 16,
+          .step_logit_rows_max = 4,
+          .prefill_step_max = 12,
+          .block_tokens = 8,
+          .block_count = 100};
+}
+
+// "sequence:position+count", with "!" when logits are wanted.
+std::string text_of(const StepPlan& plan) {
+  std::string text;
+  for (const PlannedRows& rows : plan.rows) {
+    text += (text.empty() ? "" : " ") + std::to_string(rows.sequence) + ":" +
+            std::to_string(rows.position) + "+" + std::to_string(rows.token_count) +
+            (rows.wants_logits ? "!" : "");
+  }
+  return text;
+}
+
+// Carries out the current plan: every sequence with logits gets a token.
+void advance(Scheduler& scheduler, const StepPlan& plan) {
+  scheduler.commit();
+  for (const PlannedRows& rows : plan.rows) {
+    if (rows.wants_logits) {
+      scheduler.append_token(rows.sequence);
+    }
+  }
+  scheduler.check_invariants();
+}
+
+std::string step(Scheduler& scheduler) {
+  const StepPlan& plan = scheduler.plan();
+  const std::string text = text_of(plan);
+  advance(scheduler, plan);
+  return text;
+}
+
+TEST(Scheduler, PrefillIsCutAndDecodeGoesFirst) {
+  Scheduler scheduler(small_config());
+  EXPECT_EQ(text_of(scheduler.plan()), "");
+  scheduler.enqueue({.sequence = 1, .prompt_tokens = 30, .tokens_max = 5});
+  EXPECT_EQ(step(scheduler), "1:0+12");
+  scheduler.enqueue({.sequence = 2, .prompt_tokens = 4, .tokens_max = 5});
+  EXPECT_EQ(step(scheduler), "1:12+12");
+  EXPECT_EQ(step(scheduler), "1:24+6! 2:0+4!");  // two prefills share a step
+  scheduler.enqueue({.sequence = 3, .prompt_tokens = 40, .tokens_max = 5});
+  EXPECT_EQ(step(scheduler), "1:30+1! 2:4+1! 3:0+12");
+  scheduler.remove(1);
+  EXPECT_EQ(step(scheduler), "2:5+1! 3:12+12");
+}
+
+TEST(Scheduler, PrefillTakesOnlyWhatDecodeLeaves) {
+  SchedulerConfig config = small_config();
+  config.step_tokens_max = 5;
+  Scheduler scheduler(config);
+  scheduler.enqueue({.sequence = 1, .prompt_tokens = 1, .tokens_max = 9});
+  scheduler.enqueue({.sequence = 2, .prompt_tokens = 1, .tokens_max = 9});
+  scheduler.enqueue({.sequence = 3, .prompt_tokens = 20, .tokens_max = 9});
+  EXPECT_EQ(step(scheduler), "1:0+1! 2:0+1! 3:0+3");
+  EXPECT_EQ(step(scheduler), "1:1+1! 2:1+1! 3:3+3");
+}
+
+TEST(Scheduler, WithoutLogitsNothingIsAskedFor) {
+  Scheduler scheduler(small_config());
+  scheduler.enqueue({.sequence = 1, .prompt_tokens = 14, .tokens_max = 0});
+  EXPECT_EQ(step(scheduler), "1:0+12");
+  EXPECT_EQ(step(scheduler), "1:12+2");
+  scheduler.remove(1);
+  EXPECT_EQ(scheduler.running_count(), 0);
+  EXPECT_EQ(scheduler.reserved_block_count(), 0);
+}
+
+TEST(Scheduler, AdmitsByMemoryInOrder) {
+  SchedulerConfig config = small_config();
+  config.block_count = 4;
+  Scheduler scheduler(config);
+  scheduler.enqueue({.sequence = 1, .prompt_tokens = 9, .tokens_max = 8});  // 3 blocks
+  scheduler.enqueue({.sequence = 2, .prompt_tokens = 9, .tokens_max = 0});  // 2 blocks
+  scheduler.enqueue({.sequence = 3, .prompt_tokens = 2, .tokens_max = 6});  // 1 block, would fit
+  EXPECT_EQ(scheduler.plan().admitted, std::vector<SequenceId>{1});
+  EXPECT_EQ(scheduler.waiting_count(), 2);
+  EXPECT_EQ(scheduler.reserved_block_count(), 3);
+  advance(scheduler, scheduler.plan());
+  scheduler.remove(1);
+  EXPECT_EQ(scheduler.plan().admitted, (std::vector<SequenceId>{2, 3}));
+}
+
+TEST(Scheduler, RunningIsLimited) {
+  Scheduler scheduler(small_config());
+  for (SequenceId id = 1; id <= 6; ++id) {
+    scheduler.enqueue({.sequence = id, .prompt_tokens = 1, .tokens_max = 1});
+  }
+  EXPECT_EQ(scheduler.plan().admitted.size(), 4U);
+  scheduler.remove(5);  // still waiting
+  scheduler.remove(2);
+  EXPECT_EQ(scheduler.plan().admitted, std::vector<SequenceId>{6});
+}
+
+TEST(Scheduler, TurnsRotateWhenRowsAreScarce) {
+  SchedulerConfig config = small_config();
+  config.step_logit_rows_max = 2;
+  Scheduler scheduler(config);
+  for (SequenceId id = 1; id <= 3; ++id) {
+    scheduler.enqueue({.sequence = id, .prompt_tokens = 1, .tokens_max = 9});
+  }
+  EXPECT_EQ(step(scheduler), "1:0+1! 2:0+1!");
+  EXPECT_EQ(step(scheduler), "3:0+1! 1:1+1!");
+  EXPECT_EQ(step(scheduler), "2:1+1! 3:1+1!");
+}
+
+TEST(Scheduler, PrefillStopsShortWhenLogitRowsRunOut) {
+  SchedulerConfig config = small_config();
+  config.step_logit_rows_max = 1;
+  Scheduler scheduler(config);
+  scheduler.enqueue({.sequence = 1, .prompt_tokens = 1, .tokens_max = 9});
+  scheduler.enqueue({.sequence = 2, .prompt_tokens = 5, .tokens_max = 9});
+  EXPECT_EQ(step(scheduler), "1:0+1! 2:0+4");
+  EXPECT_EQ(step(scheduler), "1:1+1!");
+  EXPECT_EQ(step(scheduler), "2:4+1!");
+}
+
+// A stream of short requests must not starve a long prefill even with one row per step.
+TEST(Scheduler, ShortRequestsDoNotStarveAPrefill) {
+  SchedulerConfig config = small_config();
+  config.step_tokens_max = 1;
+  config.step_logit_rows_max = 1;
+  Scheduler scheduler(config);
+  scheduler.enqueue({.sequence = 1, .prompt_tokens = 20, .tokens_max = 1});
+  SequenceId next = 2;
+  int steps = 0;
+  for (bool done = false; !done; ++steps) {
+    ASSERT_LT(steps, 200);
+    while (scheduler.waiting_count() < 4) {
+      scheduler.enqueue({.sequence = next++, .prompt_tokens = 1, .tokens_max = 1});
+    }
+    const StepPlan& plan = scheduler.plan();
+    ASSERT_EQ(plan.token_count, 1);
+    const PlannedRows rows = plan.rows.front();
+    scheduler.commit();
+    if (rows.wants_logits) {
+      done = rows.sequence == 1;
+      scheduler.remove(rows.sequence);
+    }
+  }
+}
+
+// One sequence as the naive engine sees it.
+struct Life {
+  std::int64_t prompt = 0;
+  std::int64_t tokens_max = 0;
+  std::int64_t stops_after = 0;  // the model ends it after so many tokens
+  std::int64_t generated = 0;
+  std::int64_t computed = 0;
+  std::int64_t waited = 0;  // steps without rows since admission
+  bool running = false;
+};
+
+class RandomProgram {
+ public:
+  explicit RandomProgram(std::uint64_t seed) : random_(seed), config_(random_config()) {}
+
+  void run() {
+    Scheduler scheduler(config_);
+    for (int i = 0; i < 400; ++i) {
+      const bool arriving = i < 300;
+      while (arriving && below(3) != 0 && scheduler.waiting_count() < config_.waiting_max) {
+        arrive(scheduler);
+      }
+      if (!lives_.empty() && below(10) == 0) {  // cancel anyone
+        const auto victim =
+            std::next(lives_.begin(), below(static_cast<std::int64_t>(lives_.size())));
+        scheduler.remove(victim->first);
+        lives_.erase(victim);
+      }
+      step(scheduler);
+    }
+    for (int i = 0; !lives_.empty(); ++i) {
+      ASSERT_LT(i, 100000) << "somebody never finishes";
+      step(scheduler);
+    }
+    EXPECT_EQ(scheduler.running_count() + scheduler.waiting_count(), 0);
+    EXPECT_EQ(scheduler.reserved_block_count(), 0);
+  }
+
+ private:
+  std::int64_t below(std::int64_t n) {
+    return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(n));
+  }
+
+  SchedulerConfig random_config() {
+    return {.sequences_max = 1 + below(12),
+            .waiting_max = 1 + below(20),
+            .step_tokens_max = 1 + below(40),
+            .step_logit_rows_max = 1 + below(12),
+            .prefill_step_max = 1 + below(40),
+            .block_tokens = 1 + below(16),
+            .block_count = 120 + below(200)};
+  }
+
+  void arrive(Scheduler& scheduler) {
+    Life life{.prompt = 1 + below(below(4) == 0 ? 90 : 10), .tokens_max = below(20)};
+    life.stops_after = 1 + below(20);
+    scheduler.enqueue(
+        {.sequence = next_, .prompt_tokens = life.prompt, .tokens_max = life.tokens_max});
+    lives_[next_++] = life;
+  }
+
+  void step(Scheduler& scheduler) {
+    const StepPlan plan = scheduler.plan();
+    scheduler.check_invariants();
+    admit(plan);
+    check(plan);
+    scheduler.commit();
+    for (const PlannedRows& rows : plan.rows) {
+      Life& life = lives_[rows.sequence];
+      life.computed += rows.token_count;
+      life.waited = 0;
+      if (rows.wants_logits && ++life.generated < std::min(life.tokens_max, life.stops_after)) {
+        scheduler.append_token(rows.sequence);
+      } else if (life.computed >= life.prompt + std::max<std::int64_t>(life.generated - 1, 0) &&
+                 (rows.wants_logits || life.tokens_max == 0)) {
+        scheduler.remove(rows.sequence);
+        lives_.erase(rows.sequence);
+      }
+    }
+    scheduler.check_invariants();
+  }
+
+  void admit(const StepPlan& plan) {
+    for (const SequenceId id : plan.admitted) {
+      for (const auto& [other, life] : lives_) {
+        ASSERT_TRUE(other >= id || life.running) << id << " overtook " << other;
+      }
+      lives_[id].running = true;
+    }
+  }
+
+  void check(const StepPlan& plan) {
+    std::int64_t tokens = 0;
+    std::int64_t logit_rows = 0;
+    std::int64_t prefill = 0;
+    std::int64_t blocks = 0;
+    std::int64_t running = 0;
+    for (const PlannedRows& rows : plan.rows) {
+      const Life& life = lives_.at(rows.sequence);
+      const std::int64_t known = life.prompt + life.generated;
+      ASSERT_TRUE(life.running);
+      ASSERT_EQ(rows.position, life.computed);
+      ASSERT_GE(rows.token_count, 1);
+      ASSERT_LE(rows.position + rows.token_count, known);
+      ASSERT_EQ(rows.wants_logits,
+                rows.position + rows.token_count == known && life.tokens_max > 0);
+      tokens += rows.token_count;
+      prefill += rows.token_count > 1 ? rows.token_count : 0;
+      logit_rows += rows.wants_logits ? 1 : 0;
+    }
+    ASSERT_EQ(tokens, plan.token_count);
+    ASSERT_EQ(logit_rows, plan.logit_row_count);
+    ASSERT_LE(tokens, config_.step_tokens_max);
+    ASSERT_LE(logit_rows, config_.step_logit_rows_max);
+    ASSERT_LE(prefill, config_.prefill_step_max);
+    for (auto& [id, life] : lives_) {
+      running += life.running ? 1 : 0;
+      blocks += life.running ? ceil_div(life.prompt + life.tokens_max, config_.block_tokens) : 0;
+      // A sequence that decodes waits at most for everybody's turn, and turns go round.
+      const bool decoding = life.running && life.prompt + life.generated - life.computed == 1;
+      life.waited += life.running ? 1 : 0;
+      ASSERT_LE(decoding ? life.waited : 0, 2 * config_.sequences_max + 200 * (life.generated == 0))
+          << "sequence " << id << " starves";
+    }
+    ASSERT_LE(running, config_.sequences_max);
+    ASSERT_LE(blocks, config_.block_count);
+    ASSERT_EQ(plan.rows.empty(), running == 0);
+  }
+
+  std::mt19937_64 random_;
+  SchedulerConfig config_;
+  std::map<SequenceId, Life> lives_;
+  SequenceId next_ = 1;
+};
+
+TEST(Scheduler, RandomProgramsObeyEveryBudgetAndFinish) {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RandomProgram(seed).run();
+    if (testing::Test::HasFatalFailure() || testing::Test::HasNonfatalFailure()) {
+      return;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,26 @@
+// What one step of the engine computes: made by Scheduler::plan(), carried out by engine/.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace sluice {
+
+using SequenceId = std::int64_t;  // ascending in the order of submission, never reused
+
+// Consecutive tokens of one sequence: positions [position, position + token_count).
+struct PlannedRows {
+  SequenceId sequence = 0;
+  std::int64_t position = 0;
+  std::int64_t token_count = 0;  // >= 1
+  bool wants_logits = false;     // of the last row: the sequence's next token follows from it
+};
+
+struct StepPlan {
+  std::vector<SequenceId> admitted;  // join now: they need a state slot before the step
+  std::vector<PlannedRows> rows;     // at most one entry per sequence
+  std::int64_t token_count = 0;      // over all rows
+  std::int64_t logit_row_count = 0;
+};
+
+}  // namespace sluice
