@@ -1,0 +1,119 @@
+#include "apps/model_loader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <system_error>
+#include <utility>
+
+#include "apps/progress_bar.h"
+#include "base/clock.h"
+#include "kernels/kernel_table.h"
+#include "kernels/select.h"
+
+namespace sluice::apps {
+namespace {
+
+// "qwen3_5, 24 layers, hidden 1024, vocabulary 248320"
+std::string describe_model(const std::filesystem::path& directory, const ModelConfig& config) {
+  const auto linear = std::ranges::count(config.layer_types, LayerType::linear_attention);
+  return fmt::format("model: {} ({}, {} layers of which {} linear, hidden {}, vocabulary {})",
+                     directory.string(), config.model_type, config.num_hidden_layers, linear,
+                     config.hidden_size, config.vocab_size);
+}
+
+}  // namespace
+
+Result<TextSide> load_text_side(const std::filesystem::path& directory, const ModelConfig& config) {
+  TextSide text;
+  std::error_code ignored;
+  if (std::filesystem::exists(directory / "tokenizer.json", ignored)) {
+    text.tokenizer = SLUICE_TRY(Tokenizer::load(directory));
+    if (text.tokenizer->vocab_size() > config.vocab_size) {
+      return fail(ErrorCode::corrupt_data,
+                  fmt::format("{}: {} ids, but the model has {} rows: not its tokenizer",
+                              (directory / "tokenizer.json").string(), text.tokenizer->vocab_size(),
+                              config.vocab_size));
+    }
+    Result<ChatTemplate> chat_template = ChatTemplate::load(directory);
+    if (chat_template) {
+      text.chat_template = std::move(*chat_template);
+    } else if (chat_template.error().code != ErrorCode::not_found) {
+      return std::unexpected(std::move(chat_template).error());
+    }
+  }
+  text.generation =
+      SLUICE_TRY(load_generation_config(directory, text.tokenizer ? &*text.tokenizer : nullptr));
+  return text;
+}
+
+Result<const kernels::KernelTable*> choose_kernels(const CpuFeatures& cpu) {
+  const char* forced = std::getenv("SLUICE_FORCE_ISA");
+  Result<const kernels::KernelTable*> table =
+      kernels::select_kernels(cpu, forced == nullptr ? "" : forced);
+  if (!table && forced != nullptr) {
+    table.error().message = fmt::format("SLUICE_FORCE_ISA: {}", table.error().message);
+  }
+  return table;
+}
+
+std::string describe_machine(const CpuFeatures& cpu, const kernels::KernelTable& table) {
+  std::string supported;
+  for (const kernels::KernelTable* other : kernels::supported_tables(cpu)) {
+    supported += fmt::format(" {}", other->name);
+  }
+  return fmt::format("cpu: {}; kernels: {} (supported:{})", cpu.vendor_model, table.name,
+                     supported);
+}
+
+Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const std::filesystem::path& directory,
+                                                       const ModelConfig& config,
+                                                       const RuntimeOptions& options,
+                                                       const ModelOptions& model_options) {
+  const SteadyClock clock;
+  const Clock::TimePoint begin = clock.now();
+  const CpuFeatures cpu = detect_cpu_features();
+  const kernels::KernelTable* table = SLUICE_TRY(choose_kernels(cpu));
+  const int threads = options.threads == 0 ? available_cpus() : static_cast<int>(options.threads);
+  if (!options.quiet) {
+    fmt::print(stderr, "sluice {}: {}; threads: {}\n{}\n", SLUICE_VERSION,
+               describe_machine(cpu, *table), threads, describe_model(directory, config));
+  }
+
+  Checkpoint checkpoint = SLUICE_TRY(Checkpoint::open(directory));
+  auto loaded = std::unique_ptr<LoadedModel>(new LoadedModel(std::move(checkpoint), threads));
+  ProgressBar bar("loading", "bytes", !options.quiet);
+  loaded->model_ = SLUICE_TRY(
+      Qwen3_5::load(config, loaded->checkpoint_, *table, loaded->pool_, model_options,
+                    [&bar](std::size_t done, std::size_t total) { bar.update(done, total); }));
+  loaded->load_seconds_ = seconds_between(begin, clock.now());
+  return loaded;
+}
+
+std::int64_t sampled_vocab_size(const TextSide& text, const ModelConfig& config) {
+  return text.tokenizer ? text.tokenizer->vocab_size() : config.vocab_size;
+}
+
+Result<void> check_context(std::int64_t context_max, const ModelConfig& config) {
+  if (context_max > config.max_position_embeddings) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("a context of {} tokens: the model was made for at most {} "
+                            "(max_position_embeddings)",
+                            context_max, config.max_position_embeddings));
+  }
+  return {};
+}
+
+std::string describe_memory(const Qwen3_5& model, std::int64_t kv_blocks, std::int64_t sequences) {
+  const CacheLayout& layout = model.cache_layout();
+  const std::size_t kv_bytes = static_cast<std::size_t>(kv_blocks) * layout.kv_block_bytes;
+  const std::size_t state_bytes = static_cast<std::size_t>(sequences) * layout.state_slot_bytes;
+  return fmt::format(
+      "memory: weights {}, KV cache {} ({} tokens), states {} ({} sequences), "
+      "workspace {}",
+      format_bytes(model.weight_bytes()), format_bytes(kv_bytes), kv_blocks * kKvBlockTokens,
+      format_bytes(state_bytes), sequences, format_bytes(model.workspace_bytes()));
+}
+
+}  // namespace sluice::apps

@@ -1,0 +1,77 @@
+// A model directory turned into everything a command needs: configuration, text side, packed
+// weights, kernels and threads. Reads the environment variable SLUICE_FORCE_ISA; prints the
+// start-up lines and the loading progress on stderr.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "apps/options.h"
+#include "base/result.h"
+#include "engine/engine.h"
+#include "model/qwen3_5.h"
+#include "platform/cpu_features.h"
+#include "platform/thread_pool.h"
+#include "text/chat_template.h"
+#include "text/generation_config.h"
+#include "text/tokenizer.h"
+#include "weights/model_config.h"
+#include "weights/safetensors.h"
+
+namespace sluice::apps {
+
+// The text side of a checkpoint. A directory without tokenizer.json has neither tokenizer nor
+// template and can only be driven by token ids.
+struct TextSide {
+  std::optional<Tokenizer> tokenizer;
+  std::optional<ChatTemplate> chat_template;
+  GenerationConfig generation;
+};
+
+// Reads the small files; quick. Errors name the file. A tokenizer with more ids than the model has
+// rows is corrupt_data: it belongs to another model.
+Result<TextSide> load_text_side(const std::filesystem::path& directory, const ModelConfig& config);
+
+// The kernels for this machine, SLUICE_FORCE_ISA respected.
+Result<const kernels::KernelTable*> choose_kernels(const CpuFeatures& cpu);
+
+// One line: version, CPU, the chosen kernels out of those that would run here.
+std::string describe_machine(const CpuFeatures& cpu, const kernels::KernelTable& table);
+
+class LoadedModel {
+ public:
+  // `directory` holds config.json; config is what load_model_config() made of it. Everything is
+  // ready to compute when this returns. Errors name file, tensor or option.
+  static Result<std::unique_ptr<LoadedModel>> load(const std::filesystem::path& directory,
+                                                   const ModelConfig& config,
+                                                   const RuntimeOptions& options,
+                                                   const ModelOptions& model_options);
+
+  Qwen3_5& model() { return *model_; }
+  double load_seconds() const { return load_seconds_; }
+
+ private:
+  LoadedModel(Checkpoint checkpoint, int threads)
+      : checkpoint_(std::move(checkpoint)), pool_(threads) {}
+
+  // In this order: the model reads from the mapping and runs on the pool until it is gone.
+  Checkpoint checkpoint_;
+  ThreadPool pool_;
+  std::unique_ptr<Qwen3_5> model_;
+  double load_seconds_ = 0.0;
+};
+
+// Ids the sampler may choose: those of the tokenizer (rows beyond are padding), or all.
+std::int64_t sampled_vocab_size(const TextSide& text, const ModelConfig& config);
+
+// The tokens of one sequence that this model was made for. Error invalid_argument when
+// `context_max` is larger, with both.
+Result<void> check_context(std::int64_t context_max, const ModelConfig& config);
+
+// "memory: weights 1.41 GiB, KV cache ...": what is reserved from now on. sequences: state slots.
+std::string describe_memory(const Qwen3_5& model, std::int64_t kv_blocks, std::int64_t sequences);
+
+}  // namespace sluice::apps
