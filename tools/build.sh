@@ -8,7 +8,7 @@ set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 preset="$1"
 shift
-PATH="$PATH:$HOME/.cargo/bin"
+PATH="$PATH:${HOME:-/root}/.cargo/bin"
 
 memory_kb="$(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo)"
 jobs="$(nproc)"

@@ -136,6 +136,9 @@ def step_rust(tally):
     tally.add(counted)
     if done.returncode != 0 and not counted.failures:
         tally.failures.append("rust: cargo test failed")
+    header = ROOT / "rust" / "header" / "Cargo.toml"
+    tally.check("rust: generated header", run(["cargo", "run", "--quiet", "--locked", "--manifest-path", header,
+                                               "--", "check"], env=variables))
 
 
 def fuzz_one(name):

@@ -38,9 +38,15 @@ if [ "$purpose" = test ]; then
   packages+=(clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev git python3 python3-venv)
 fi
 
-# A Rust toolchain that is already there (rustup, for one) is used as it is.
-PATH="$PATH:$HOME/.cargo/bin"
-command -v cargo >/dev/null 2>&1 || packages+=("${rust[@]}")
+# A Rust toolchain that is already there and new enough (rustup, for one) is used as it is.
+rust_needed="$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' "$(dirname "${BASH_SOURCE[0]}")/../rust/Cargo.toml")"
+has_rust() {
+  local found
+  found="$(cargo --version 2>/dev/null | sed -n 's/^cargo \([0-9.]*\).*/\1/p')"
+  [ -n "$found" ] && [ "$(printf '%s\n%s\n' "$rust_needed" "$found" | sort -V | head -n 1)" = "$rust_needed" ]
+}
+PATH="$PATH:${HOME:-/root}/.cargo/bin"
+has_rust || packages+=("${rust[@]}")
 
 if ! command -v dpkg-query >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>&1; then
   missing=()
@@ -48,7 +54,7 @@ if ! command -v dpkg-query >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>
     command -v "$program" >/dev/null 2>&1 || missing+=("$program")
   done
   [ ${#missing[@]} -eq 0 ] || die "this is not a Debian-like system and these programs are missing: ${missing[*]}" \
-    "Needed: GCC 12 or newer, CMake 3.25, Ninja, Rust 1.85 or newer, and the development files of" \
+    "Needed: GCC 12 or newer, CMake 3.25, Ninja, Rust $rust_needed or newer, and the development files of" \
     "Boost 1.81 (headers and JSON), fmt, spdlog, CLI11, GoogleTest. For ./test also clang 19" \
     "(clang, clang-tidy, clang-format) and Python 3.11 with venv."
   say "not a Debian-like system: using the installed compiler and libraries"
@@ -64,7 +70,11 @@ for package in "${packages[@]}"; do
     *) missing+=("$package") ;;
   esac
 done
-[ ${#missing[@]} -gt 0 ] || exit 0
+if [ ${#missing[@]} -eq 0 ]; then
+  has_rust || die "the installed $(cargo --version) is too old: want $rust_needed or newer" \
+    "With rustup: rustup update. On Debian: apt-get update && apt-get install ${rust[*]}"
+  exit 0
+fi
 
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then
@@ -79,3 +89,5 @@ apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o Acquire::R
   "Once it works again, run: apt-get install ${missing[*]}"
 "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >&2 </dev/null ||
   die "apt-get could not install: ${missing[*]}"
+has_rust || die "$(cargo --version) is too old: want $rust_needed or newer" \
+  "On Debian 12 the package comes from the security archive: is it in the apt sources?"

@@ -29,6 +29,7 @@ namespace {
 
 namespace json = boost::json;
 
+constexpr std::int64_t kDefaultContext = 8192;
 constexpr const char* kDim = "\x1b[2m";
 constexpr const char* kPlain = "\x1b[0m";
 
@@ -38,7 +39,7 @@ struct ChatOptions {
   std::optional<std::string> system;
   std::optional<bool> thinking;
   std::int64_t max_tokens = 0;  // 0: the rest of the context
-  std::int64_t context = 8192;
+  std::int64_t context = 0;     // 0: kDefaultContext, or less when the model has less
 };
 
 // Writes an answer as it grows, its reasoning dimmed on a terminal, and keeps both parts.
@@ -215,10 +216,9 @@ Result<int> run_chat(const ChatOptions& options) {
                             text.tokenizer ? "chat template" : "tokenizer.json"));
   }
   const SamplingParams sampling = SLUICE_TRY(resolve_sampling(options.sampling, text.generation));
-  SLUICE_TRY(check_context(options.context, config));
 
   EngineConfig engine_config;
-  engine_config.context_max = options.context;
+  engine_config.context_max = SLUICE_TRY(choose_context(options.context, kDefaultContext, config));
   engine_config.sequences_max = 1;
   engine_config.sampled_vocab_size = sampled_vocab_size(text, config);
   const ModelOptions model_options{.step_tokens_max = engine_config.prefill_step_max,
@@ -249,10 +249,11 @@ void add_chat_command(CLI::App& program, Action& action) {
                                   "Tokens of one answer; 0: what the context has left")
                      ->type_name("N"),
                 {0, kPromptTokensMax});
-  check_integer(*command->add_option("--context", options->context, "Tokens of the conversation")
-                     ->type_name("N")
-                     ->capture_default_str(),
-                {1, kPromptTokensMax});
+  check_integer(*command
+                     ->add_option("--context", options->context,
+                                  "Tokens of the conversation; 0: 8192, or what the model has")
+                     ->type_name("N"),
+                {0, kPromptTokensMax});
   add_sampling_options(*command, options->sampling);
   command->callback([options, &action] { action = [options] { return run_chat(*options); }; });
 }

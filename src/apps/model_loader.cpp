@@ -105,6 +105,15 @@ Result<void> check_context(std::int64_t context_max, const ModelConfig& config) 
   return {};
 }
 
+Result<std::int64_t> choose_context(std::int64_t given, std::int64_t usual,
+                                    const ModelConfig& config) {
+  if (given == 0) {
+    return std::min(usual, config.max_position_embeddings);
+  }
+  SLUICE_TRY(check_context(given, config));
+  return given;
+}
+
 std::string describe_memory(const Qwen3_5& model, std::int64_t kv_blocks, std::int64_t sequences) {
   const CacheLayout& layout = model.cache_layout();
   const std::size_t kv_bytes = static_cast<std::size_t>(kv_blocks) * layout.kv_block_bytes;

@@ -71,6 +71,11 @@ std::int64_t sampled_vocab_size(const TextSide& text, const ModelConfig& config)
 // `context_max` is larger, with both.
 Result<void> check_context(std::int64_t context_max, const ModelConfig& config);
 
+// The context to reserve: `given` tokens, checked as above; for 0 `usual` or, if that is less, all
+// the model was made for.
+Result<std::int64_t> choose_context(std::int64_t given, std::int64_t usual,
+                                    const ModelConfig& config);
+
 // "memory: weights 1.41 GiB, KV cache ...": what is reserved from now on. sequences: state slots.
 std::string describe_memory(const Qwen3_5& model, std::int64_t kv_blocks, std::int64_t sequences);
 

@@ -38,6 +38,7 @@ Result<std::vector<TokenId>> parse_token_ids(std::string_view text, std::string_
 
 inline constexpr std::int64_t kPromptTokensMax = 1 << 20;
 inline constexpr std::int64_t kThreadsMax = 1024;
+inline constexpr std::int64_t kSequencesMax = 1024;
 inline constexpr std::int64_t kStepTokensMax = 8192;  // rows of one forward pass
 
 // Ids must be rows of the embedding. Error invalid_argument with index, id and vocab_size.
