@@ -60,6 +60,15 @@ enum sluice_text_code {
 };
 
 /**
+ * What a grammar's text is.
+ */
+enum sluice_grammar_kind {
+  SLUICE_GRAMMAR_JSON_SCHEMA = 0,
+  SLUICE_GRAMMAR_REGEX = 1,
+  SLUICE_GRAMMAR_LARK = 2,
+};
+
+/**
  * A compiled chat template. Const after construction.
  */
 struct sluice_chat_template;
