@@ -1,0 +1,80 @@
+// The request fields every generating endpoint shares: model, streaming, length, sampling, stops.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/json_fields.h"
+#include "request/request.h"
+#include "text/generation_config.h"
+
+namespace sluice {
+
+inline constexpr std::int64_t kChoicesMax = 8;           // `n`
+inline constexpr std::int64_t kStopTextsMax = 16;        // `stop`
+inline constexpr std::int64_t kStopTextBytesMax = 4096;  // one of them
+inline constexpr std::int64_t kLogitBiasMax = 1024;      // entries
+inline constexpr std::int64_t kStopTokensMax = 256;      // `stop_token_ids`
+
+// What the request said about the choice of tokens; absent values are the model's.
+struct SamplingFields {
+  std::optional<float> temperature;
+  std::optional<std::int32_t> top_k;
+  std::optional<float> top_p;
+  std::optional<float> min_p;
+  std::optional<float> presence_penalty;
+  std::optional<float> frequency_penalty;
+  std::optional<float> repetition_penalty;
+  std::optional<std::uint64_t> seed;
+  std::vector<std::pair<TokenId, float>> logit_bias;
+};
+
+struct GenerationFields {
+  std::optional<std::string> model;
+  bool stream = false;
+  bool include_usage = false;              // in a stream
+  bool continuous_usage = false;           // in every chunk of a stream
+  std::int64_t choices = 1;                // `n`
+  std::optional<std::int64_t> tokens_max;  // absent: the rest of the context
+  SamplingFields sampling;
+  std::int32_t logprobs = -1;  // as in SamplingParams
+  std::vector<std::string> stop;
+  bool stop_everywhere = false;  // not in content only
+  bool keep_stop_text = false;
+  std::vector<TokenId> stop_token_ids;  // beyond the model's own
+  bool ignore_eos = false;              // concerns the model's own only
+  bool skip_special_tokens = true;
+  bool return_token_ids = false;
+  bool timings = false;
+  std::optional<double> timeout_seconds;
+};
+
+// What the fields are checked against.
+struct RequestLimits {
+  std::int64_t vocab_size = 0;  // token ids are in [0, this)
+};
+
+// Reads all of the above but tokens_max (its name differs) and refuses the fields no endpoint
+// supports.
+GenerationFields read_generation_fields(JsonFields& body, const RequestLimits& limits);
+
+// Length limits: null, absent and -1 mean the rest of the context. The first key given wins.
+std::optional<std::int64_t> read_tokens_max(JsonFields& body,
+                                            std::initializer_list<std::string_view> keys);
+
+// Token ids in [0, limits.vocab_size). Error at the first that is not.
+std::vector<TokenId> read_token_ids(const boost::json::array& values, const std::string& path,
+                                    const RequestLimits& limits, FieldReport& report);
+
+// Values left out come one by one from the model. Without a seed, `seed` is the one drawn for it.
+SamplingParams resolve_sampling(const GenerationFields& request, const GenerationConfig& model,
+                                std::uint64_t seed);
+
+// The model's own stop ids unless ignored, and those of the request.
+StopCriteria resolve_stop(const GenerationFields& fields, const GenerationConfig& model,
+                          std::int64_t tokens_max);
+
+}  // namespace sluice

@@ -1,0 +1,203 @@
+// See openai_chat.h. Fields that would change the answer and cannot be honoured are refused; all
+// others that have no effect are reported back.
+#include "api/openai_chat.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "api/json_text.h"
+#include "api/thinking_fields.h"
+
+namespace sluice {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::int64_t kTopLogprobsMax = 20;
+constexpr std::size_t kCacheSaltBytesMax = 1024;
+
+void read_logprobs(JsonFields& body, GenerationFields& fields) {
+  const bool wanted = body.boolean("logprobs").value_or(false);
+  const auto top = body.integer("top_logprobs", {0, kTopLogprobsMax});
+  if (wanted) {
+    fields.logprobs = static_cast<std::int32_t>(top.value_or(0));
+  } else if (top.value_or(0) > 0) {
+    body.report().fail(ApiErrorKind::invalid_value, "top_logprobs needs logprobs to be true",
+                       "top_logprobs");
+  }
+}
+
+// Tool calls cannot be read out of an answer yet, so declared tools are refused; the ways of saying
+// "no tools" pass.
+void refuse_tools(JsonFields& body) {
+  if (const json::array* tools = body.array("tools"); tools != nullptr && !tools->empty()) {
+    body.reject("tools", "this version does not return tool calls");
+  }
+  const json::value* choice = body.find("tool_choice");
+  const bool harmless =
+      choice == nullptr ||
+      (choice->is_string() && (choice->get_string() == "none" || choice->get_string() == "auto"));
+  if (!harmless) {
+    body.report().fail(ApiErrorKind::invalid_value,
+                       "tool_choice asks for a tool, but there is none", "tool_choice");
+  }
+  body.reject("functions", "use tools");
+  body.reject("function_call", "use tool_choice");
+}
+
+void refuse_media(JsonFields& body) {
+  body.reject("audio", "this model writes text only");
+  if (const json::array* modalities = body.array("modalities")) {
+    for (const json::value& modality : *modalities) {
+      if (!modality.is_string() || modality.get_string() != "text") {
+        body.reject("modalities", "this model writes text only");
+      }
+    }
+  }
+  body.reject("chat_template", "the template of the model is used");
+}
+
+// Every request is computed on its own: nothing is shared between salts, or at all. So the field
+// is checked and reported as without effect.
+void check_cache_salt(JsonFields& body) {
+  const auto salt = body.string("cache_salt");
+  if (!salt) {
+    return;
+  }
+  if (salt->empty() || salt->size() > kCacheSaltBytesMax) {
+    body.report().fail(
+        ApiErrorKind::invalid_value,
+        fmt::format("cache_salt has {} bytes, want 1 to {}", salt->size(), kCacheSaltBytesMax),
+        "cache_salt");
+  }
+  body.report().ignore("cache_salt");
+}
+
+void read_reasoning_format(JsonFields& body, ChatRequest& request) {
+  const auto name = body.string("reasoning_format");
+  if (!name) {
+    return;
+  }
+  if (const auto format = parse_reasoning_format(*name)) {
+    request.reasoning_format = *format;
+  } else {
+    body.report().fail(
+        ApiErrorKind::invalid_value,
+        fmt::format("reasoning_format is '{}', want both, reasoning_content, reasoning or none",
+                    name->substr(0, 64)),
+        "reasoning_format");
+  }
+}
+
+// The template's view of the request. Keys of chat_template_kwargs come first, so that none of
+// them can replace what the server decides.
+json::object make_variables(const json::object* kwargs, const std::vector<ChatTurn>& turns,
+                            const ThinkingFields& thinking, bool add_generation_prompt) {
+  json::object variables;
+  if (kwargs != nullptr) {
+    variables = *kwargs;
+  }
+  variables.erase("tools");
+  variables["messages"] = template_messages(turns);
+  variables["add_generation_prompt"] = add_generation_prompt;
+  variables["enable_thinking"] = thinking.enabled;
+  if (thinking.effort) {
+    variables["reasoning_effort"] = *thinking.effort;
+  }
+  return variables;
+}
+
+void read_messages_and_variables(JsonFields& body, const ChatDefaults& defaults,
+                                 ChatRequest& request) {
+  FieldReport& report = body.report();
+  std::vector<ChatTurn> turns;
+  if (const json::value* messages = body.find("messages")) {
+    turns = read_chat_turns(*messages, "messages", report);
+  } else {
+    report.fail(ApiErrorKind::missing_parameter, "messages is required", "messages");
+  }
+
+  const json::value* kwargs_value = body.find("chat_template_kwargs");
+  auto kwargs = body.object("chat_template_kwargs");
+  ThinkingFields thinking = read_thinking(body, kwargs ? &*kwargs : nullptr, defaults.thinking);
+  request.include_reasoning = !thinking.excluded;
+
+  const bool continue_last = body.boolean("continue_final_message").value_or(false);
+  const auto add_prompt = body.boolean("add_generation_prompt");
+  if (continue_last && add_prompt.value_or(false)) {
+    report.fail(ApiErrorKind::invalid_value,
+                "continue_final_message and add_generation_prompt are both true",
+                "continue_final_message");
+  }
+  if (continue_last && !turns.empty() && turns.back().role != TurnRole::assistant) {
+    report.fail(ApiErrorKind::invalid_value,
+                "continue_final_message needs the last message to be the assistant's",
+                "continue_final_message");
+  }
+  request.echo = body.boolean("echo").value_or(false);
+  if (report.failed()) {
+    return;
+  }
+
+  ChatHistory history = normalise_turns(std::move(turns), continue_last);
+  request.continuation = std::move(history.continuation);
+  if (request.continuation) {
+    // The prompt then goes on with the given reasoning, or after an empty one.
+    thinking.enabled =
+        request.continuation->reasoning_open || !request.continuation->reasoning.empty();
+  }
+  const bool generation_prompt = request.continuation || add_prompt.value_or(true);
+  request.template_variables = to_json(make_variables(
+      kwargs ? &kwargs_value->get_object() : nullptr, history.turns, thinking, generation_prompt));
+}
+
+}  // namespace
+
+ApiResult<ChatRequest> parse_chat_request(std::string body_text, const ChatDefaults& defaults,
+                                          const RequestLimits& limits) {
+  auto parsed = parse_json(std::move(body_text));
+  if (!parsed) {
+    return std::unexpected(std::move(parsed).error());
+  }
+  if (!parsed->is_object()) {
+    return api_fail(ApiErrorKind::invalid_type,
+                    fmt::format("the body is {}, want an object", json_type_name(*parsed)));
+  }
+  FieldReport report;
+  JsonFields body(parsed->get_object(), "", report);
+  ChatRequest request;
+  request.reasoning_format = defaults.reasoning_format;
+  request.generation = read_generation_fields(body, limits);
+  request.generation.tokens_max = read_tokens_max(body, {"max_completion_tokens", "max_tokens"});
+  read_logprobs(body, request.generation);
+  refuse_tools(body);
+  refuse_media(body);
+  check_cache_salt(body);
+  read_reasoning_format(body, request);
+  read_messages_and_variables(body, defaults, request);
+  body.ignore_rest();
+  if (report.failed()) {
+    return std::unexpected(report.error());
+  }
+  request.ignored = report.take_ignored();
+  return request;
+}
+
+std::optional<ReasoningFormat> parse_reasoning_format(std::string_view name) {
+  if (name == "both") {
+    return ReasoningFormat::both;
+  }
+  if (name == "reasoning_content") {
+    return ReasoningFormat::reasoning_content;
+  }
+  if (name == "reasoning") {
+    return ReasoningFormat::reasoning;
+  }
+  if (name == "none") {
+    return ReasoningFormat::inline_tags;
+  }
+  return std::nullopt;
+}
+
+}  // namespace sluice

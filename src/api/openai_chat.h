@@ -1,0 +1,45 @@
+// POST /v1/chat/completions: the request as native types.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/api_error.h"
+#include "api/chat_messages.h"
+#include "api/generation_fields.h"
+
+namespace sluice {
+
+// Where reasoning goes in a reply.
+enum class ReasoningFormat {
+  both,               // reasoning_content and reasoning, equal
+  reasoning_content,  // one key only
+  reasoning,          // one key only
+  inline_tags,        // <think>...</think> in content
+};
+
+// What holds when the request does not say.
+struct ChatDefaults {
+  bool thinking = true;
+  ReasoningFormat reasoning_format = ReasoningFormat::both;
+};
+
+struct ChatRequest {
+  GenerationFields generation;
+  std::string template_variables;  // JSON object: "messages", "enable_thinking", ...
+  std::optional<TurnContinuation> continuation;
+  bool echo = false;  // the continued text is repeated at the head of the reply
+  ReasoningFormat reasoning_format = ReasoningFormat::both;
+  bool include_reasoning = true;
+  std::vector<std::string> ignored;  // paths of fields without effect
+};
+
+// `body` is the raw body. Errors name the field.
+ApiResult<ChatRequest> parse_chat_request(std::string body, const ChatDefaults& defaults,
+                                          const RequestLimits& limits);
+
+// "both", "reasoning_content", "reasoning" or "none".
+std::optional<ReasoningFormat> parse_reasoning_format(std::string_view name);
+
+}  // namespace sluice

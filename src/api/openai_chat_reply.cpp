@@ -1,0 +1,202 @@
+// See openai_chat_reply.h. A delta has one kind of text, or none; keys without a value are left
+// out, and after the role no delta is empty but the last.
+#include "api/openai_chat_reply.h"
+
+#include <utility>
+
+#include "api/json_text.h"
+#include "api/openai_reply.h"
+
+namespace sluice {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::string_view kInlineOpen = "<think>\n";
+constexpr std::string_view kInlineClose = "\n</think>\n\n";
+
+void put_reasoning(ReasoningFormat format, const std::string& text, json::object& object) {
+  if (format != ReasoningFormat::reasoning) {
+    object["reasoning_content"] = text;
+  }
+  if (format != ReasoningFormat::reasoning_content) {
+    object["reasoning"] = text;
+  }
+}
+
+}  // namespace
+
+ChatReply::ChatReply(ReplyHead head, ChatReplyOptions options, TokenBytes token_bytes)
+    : head_(std::move(head)),
+      options_(std::move(options)),
+      token_bytes_(std::move(token_bytes)),
+      inline_reasoning_open_(options_.choices, false) {}
+
+std::vector<SseEvent> ChatReply::begin(const AnswerUsage& usage) {
+  std::vector<SseEvent> events;
+  for (std::size_t choice = 0; choice < options_.choices; ++choice) {
+    json::object role{{"role", "assistant"}, {"content", ""}};
+    json::object whole_chunk = chunk(json::array{chunk_choice(choice, std::move(role), {})}, usage);
+    if (choice == 0 && options_.return_token_ids) {
+      whole_chunk["prompt_token_ids"] = token_ids_json(options_.prompt_token_ids);
+    }
+    events.push_back({"", to_json(whole_chunk)});
+  }
+  return events;
+}
+
+std::vector<SseEvent> ChatReply::delta(std::size_t choice, const AnswerDelta& delta,
+                                       std::span<const TokenId> token_ids,
+                                       const AnswerUsage& usage) {
+  json::object object = delta_object(choice, delta);
+  if (object.empty() && token_ids.empty()) {
+    return {};
+  }
+  json::object entry = chunk_choice(choice, std::move(object), token_ids);
+  const bool is_content = delta.part == AnswerPart::content;
+  if (!delta.tokens.empty() && (is_content || options_.include_reasoning)) {
+    const std::span<const TokenEvent> none;
+    entry["logprobs"] = is_content ? logprobs(delta.tokens, none) : logprobs(none, delta.tokens);
+  }
+  return {{"", to_json(chunk(json::array{std::move(entry)}, usage))}};
+}
+
+std::vector<SseEvent> ChatReply::end(std::size_t choice, const AnswerEnd& end,
+                                     std::span<const TokenId> token_ids, const AnswerUsage& usage) {
+  json::object entry = chunk_choice(choice, {}, token_ids);
+  entry["finish_reason"] = finish_reason_json(end.reason);
+  entry["stop_reason"] = stop_reason_json(end);
+  json::object object = chunk(json::array{std::move(entry)}, usage);
+  if (end.timings) {
+    object["timings"] = timings_json(*end.timings);
+  }
+  return {{"", to_json(object)}};
+}
+
+std::vector<SseEvent> ChatReply::finish(const AnswerUsage& usage) {
+  std::vector<SseEvent> events;
+  if (options_.include_usage) {
+    json::object object = chunk({}, usage);
+    object["usage"] = usage_json(usage);
+    events.push_back({"", to_json(object)});
+  }
+  events.push_back({"", "[DONE]"});
+  return events;
+}
+
+std::vector<SseEvent> ChatReply::fail(const std::string& error_json) {
+  return {{"", error_json}, {"", "[DONE]"}};
+}
+
+std::string ChatReply::whole(std::span<const ChoiceAnswer> choices, const AnswerUsage& usage) {
+  json::array list;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const ChoiceAnswer& answer = choices[i];
+    json::object choice{{"index", i},
+                        {"message", message(answer)},
+                        {"logprobs", nullptr},
+                        {"finish_reason", finish_reason_json(answer.end.reason)},
+                        {"stop_reason", stop_reason_json(answer.end)}};
+    if (options_.logprobs) {
+      const std::span<const TokenEvent> none;
+      choice["logprobs"] =
+          logprobs(answer.content_tokens,
+                   options_.include_reasoning ? std::span(answer.reasoning_tokens) : none);
+    }
+    if (options_.return_token_ids) {
+      choice["token_ids"] = token_ids_json(answer.token_ids);
+    }
+    list.push_back(std::move(choice));
+  }
+  json::object reply = reply_head_json(head_, "chat.completion");
+  reply["choices"] = std::move(list);
+  reply["usage"] = usage_json(usage);
+  if (options_.return_token_ids) {
+    reply["prompt_token_ids"] = token_ids_json(options_.prompt_token_ids);
+  }
+  if (!choices.empty() && choices.front().end.timings) {
+    reply["timings"] = timings_json(*choices.front().end.timings);
+  }
+  return to_json(reply);
+}
+
+json::object ChatReply::delta_object(std::size_t choice, const AnswerDelta& delta) {
+  json::object object;
+  if (delta.text.empty()) {
+    return object;
+  }
+  const bool inline_tags = options_.reasoning_format == ReasoningFormat::inline_tags;
+  if (delta.part == AnswerPart::reasoning) {
+    if (!options_.include_reasoning) {
+      return object;
+    }
+    if (!inline_tags) {
+      put_reasoning(options_.reasoning_format, delta.text, object);
+      return object;
+    }
+    const bool opened = inline_reasoning_open_[choice];
+    inline_reasoning_open_[choice] = true;
+    object["content"] = (opened ? std::string() : std::string(kInlineOpen)) + delta.text;
+    return object;
+  }
+  const bool closes = inline_reasoning_open_[choice];
+  inline_reasoning_open_[choice] = false;
+  object["content"] = (closes ? std::string(kInlineClose) : std::string()) + delta.text;
+  return object;
+}
+
+json::object ChatReply::chunk(json::array choices, const AnswerUsage& usage) const {
+  json::object object = reply_head_json(head_, "chat.completion.chunk");
+  object["choices"] = std::move(choices);
+  if (options_.continuous_usage) {
+    object["usage"] = usage_json(usage);
+  } else if (options_.include_usage) {
+    object["usage"] = nullptr;
+  }
+  return object;
+}
+
+json::object ChatReply::chunk_choice(std::size_t choice, json::object delta,
+                                     std::span<const TokenId> token_ids) const {
+  json::object entry{{"index", choice},
+                     {"delta", std::move(delta)},
+                     {"logprobs", nullptr},
+                     {"finish_reason", nullptr}};
+  if (options_.return_token_ids) {
+    entry["token_ids"] = token_ids_json(token_ids);
+  }
+  return entry;
+}
+
+json::object ChatReply::message(const ChoiceAnswer& answer) const {
+  json::object object{{"role", "assistant"}, {"content", answer.content}, {"refusal", nullptr}};
+  if (answer.reasoning.empty() || !options_.include_reasoning) {
+    return object;
+  }
+  if (options_.reasoning_format != ReasoningFormat::inline_tags) {
+    put_reasoning(options_.reasoning_format, answer.reasoning, object);
+    return object;
+  }
+  std::string content = std::string(kInlineOpen) + answer.reasoning;
+  if (!answer.content.empty()) {
+    content += kInlineClose;
+    content += answer.content;
+  }
+  object["content"] = content;
+  return object;
+}
+
+json::value ChatReply::logprobs(std::span<const TokenEvent> content,
+                                std::span<const TokenEvent> reasoning) const {
+  if (!options_.logprobs) {
+    return nullptr;
+  }
+  json::object object{{"content", token_logprobs_json(content, token_bytes_)},
+                      {"refusal", nullptr}};
+  if (!reasoning.empty()) {
+    object["reasoning"] = token_logprobs_json(reasoning, token_bytes_);
+  }
+  return object;
+}
+
+}  // namespace sluice

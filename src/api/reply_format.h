@@ -1,0 +1,87 @@
+// How one dialect writes answers: the seam between the run of a request (server/) and the JSON of
+// each API (api/). A dialect is one pair of files that implements this for its replies.
+//
+// Choices are independent answers to one request; a completion of several prompts has one or more
+// for each. The concatenated deltas of a stream say exactly what the whole reply says.
+// Thread rule: one owner, one request.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/answer_parser.h"
+#include "request/request.h"
+
+namespace sluice {
+
+// One event of a server-sent event stream; data is one line.
+struct SseEvent {
+  std::string name;  // empty: no event line
+  std::string data;
+};
+
+// What every part of a reply repeats.
+struct ReplyHead {
+  std::string id;
+  std::int64_t created = 0;  // Unix seconds
+  std::string model;         // as the request named it
+  std::string fingerprint;
+};
+
+struct AnswerUsage {
+  std::int64_t prompt_tokens = 0;
+  std::int64_t cached_tokens = 0;
+  std::int64_t completion_tokens = 0;
+  std::int64_t reasoning_tokens = 0;
+};
+
+struct AnswerEnd {
+  FinishReason reason = FinishReason::stop;  // stop or length
+  std::optional<std::string> stop_text;
+  std::optional<TokenId> stop_token_id;  // of the request, not the model's own
+  std::optional<Timings> timings;        // when asked for
+};
+
+// A whole answer. token_ids: all generated, when asked for.
+struct ChoiceAnswer {
+  std::string reasoning;
+  std::string content;
+  std::vector<TokenEvent> reasoning_tokens;
+  std::vector<TokenEvent> content_tokens;
+  std::vector<TokenId> token_ids;
+  AnswerEnd end;
+};
+
+// The exact bytes of a token.
+using TokenBytes = std::function<std::string_view(TokenId)>;
+
+class ReplyFormat {
+ public:
+  ReplyFormat() = default;
+  ReplyFormat(const ReplyFormat&) = delete;
+  ReplyFormat& operator=(const ReplyFormat&) = delete;
+  virtual ~ReplyFormat() = default;
+
+  // A stream. begin() before the first token; then deltas and one end for each choice; then
+  // finish(), or fail() with an error object. `usage` is the state so far. token_ids: those
+  // generated since the last event of this choice, when asked for.
+  virtual std::vector<SseEvent> begin(const AnswerUsage& usage) = 0;
+  virtual std::vector<SseEvent> delta(std::size_t choice, const AnswerDelta& delta,
+                                      std::span<const TokenId> token_ids,
+                                      const AnswerUsage& usage) = 0;
+  virtual std::vector<SseEvent> end(std::size_t choice, const AnswerEnd& end,
+                                    std::span<const TokenId> token_ids,
+                                    const AnswerUsage& usage) = 0;
+  virtual std::vector<SseEvent> finish(const AnswerUsage& usage) = 0;
+  virtual std::vector<SseEvent> fail(const std::string& error_json) = 0;
+
+  // A reply in one piece.
+  virtual std::string whole(std::span<const ChoiceAnswer> choices, const AnswerUsage& usage) = 0;
+};
+
+}  // namespace sluice
