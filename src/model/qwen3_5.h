@@ -8,13 +8,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 
 #include "base/result.h"
 #include "model/cache_layout.h"
 #include "model/forward_batch.h"
+#include "model/weight_loader.h"
 #include "weights/model_config.h"
 #include "weights/safetensors.h"
 
@@ -24,9 +24,6 @@ class ThreadPool;
 namespace kernels {
 struct KernelTable;
 }
-
-// Called with (bytes done, bytes in all) as weights are packed.
-using LoadProgress = std::function<void(std::size_t, std::size_t)>;
 
 struct ModelOptions {
   std::int64_t step_tokens_max = 512;     // rows of one forward()

@@ -39,7 +39,7 @@ void normalise_keys(const kernels::KernelTable& table, const GatedDeltaArgs& arg
   for (std::int64_t t = 0; t < sequence.token_count; ++t) {
     const std::int64_t row = sequence.token_begin + t;
     const float* q = args.mixed + row * shape.channels() + key_head * shape.key_dim;
-    const std::int64_t at = (row * shape.key_heads + key_head) * width;
+    const std::int64_t at = (key_head * args.rows + row) * width;
     table.l2_norm({.x = q, .y = args.q + at, .size = shape.key_dim});
     table.l2_norm({.x = q + shape.key_size(), .y = args.k + at, .size = shape.key_dim});
   }
@@ -56,9 +56,6 @@ void advance(const kernels::KernelTable& table, const GatedDeltaArgs& args,
   auto* tail_k = reinterpret_cast<bf16_t*>(base);
   std::byte* value_heads = base + layout.tail_k_bytes();
 
-  // Rows are gathered per chunk: a key head's rows are key_heads * width apart in the batch.
-  bf16_t q[kernels::kGdnChunk * kernels::kGdnHeadDimMax];
-  bf16_t k[kernels::kGdnChunk * kernels::kGdnHeadDimMax];
   std::int64_t tail_rows = kernels::gdn_tail_rows(sequence.position);
   for (std::int64_t t = 0; t < sequence.token_count;) {
     if (tail_rows == kernels::kGdnChunk) {
@@ -71,11 +68,8 @@ void advance(const kernels::KernelTable& table, const GatedDeltaArgs& args,
     }
     const std::int64_t n = std::min(kernels::kGdnChunk - tail_rows, sequence.token_count - t);
     const std::int64_t row = sequence.token_begin + t;
-    for (std::int64_t i = 0; i < n; ++i) {
-      const std::int64_t at = ((row + i) * shape.key_heads + key_head) * width;
-      std::copy_n(args.q + at, width, q + i * width);
-      std::copy_n(args.k + at, width, k + i * width);
-    }
+    const bf16_t* q = args.q + (key_head * args.rows + row) * width;
+    const bf16_t* k = args.k + (key_head * args.rows + row) * width;
     kernels::gdn_append_keys(k, tail_rows, n, shape.key_dim, tail_k);
     for (std::int64_t j = 0; j < shape.heads_per_key(); ++j) {
       const std::int64_t head = key_head * shape.heads_per_key() + j;

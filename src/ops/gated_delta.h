@@ -58,7 +58,7 @@ struct GatedDeltaArgs {
   const float* norm_weight;  // [value_dim]
   float eps;
   float* mixed;  // scratch [rows][channels]
-  bf16_t* q;     // scratch [rows][key_heads][pad32(key_dim)]
+  bf16_t* q;     // scratch [key_heads][rows][pad32(key_dim)]
   bf16_t* k;     // scratch, like q
   float* o;      // scratch [rows][value_size]
   bf16_t* y;     // result [rows][pad32(value_size)]
