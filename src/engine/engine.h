@@ -22,17 +22,31 @@ namespace sluice {
 struct EngineConfig {
   std::int64_t context_max = 4096;      // tokens of one sequence, prompt and answer
   std::int64_t sequences_max = 4;       // running at once
-  std::int64_t queue_max = 64;          // waiting beyond those; a full queue is an Error
+  std::int64_t queue_max = 64;          // waiting for those to end; a full queue is an Error
   std::int64_t prefill_step_max = 512;  // prompt tokens of one step, over all sequences
-  std::int64_t sampled_vocab_size = 0;  // ids that may be sampled: [0, this)
+  std::int64_t sampled_vocab_size = 0;  // ids that may be sampled: [0, this); 0: all of the model
+  std::int64_t kv_tokens_max = 0;       // KV memory, over all sequences; 0: sequences_max contexts
 };
+
+// What the engine reserves at start, for the start-up table. Pages become resident when first used.
+struct EngineMemory {
+  std::int64_t kv_block_count = 0;
+  std::size_t kv_bytes = 0;      // blocks of 64 tokens
+  std::size_t state_bytes = 0;   // one slot per running sequence
+  std::size_t logits_bytes = 0;  // logit rows of one step
+};
+
+// Checks every field of the config and adds up the memory. Errors: invalid_argument (field, value,
+// limits), resource_exhausted (the bytes overflow).
+Result<EngineMemory> plan_memory(const EngineConfig& config, const CacheLayout& layout,
+                                 const ModelOptions& options, std::int64_t vocab_size);
 
 struct GenerationFinished {
   FinishReason reason = FinishReason::stop;
-  std::optional<TokenId> stop_token_id;  // when reason is stop
-  std::optional<Error> error;            // when reason is error
-  Usage usage;
-  Timings timings;
+  std::optional<TokenId> stop_token_id = std::nullopt;  // when reason is stop
+  std::optional<Error> error = std::nullopt;            // when reason is error
+  Usage usage = {};
+  Timings timings = {};
 };
 
 using GenerationEvent = std::variant<TokenEvent, GenerationFinished>;
@@ -67,9 +81,12 @@ class Engine {
 
   virtual ~Engine() = default;  // cancels everything, joins the thread
 
-  // Never blocks. on_ready (may be empty) is called from the engine thread whenever new events are
-  // ready: it must only wake the reader. Errors: invalid_argument (empty prompt, id out of range,
-  // sampling range; prompt too long: code resource_exhausted), resource_exhausted (queue full).
+  // Never waits for the model. on_ready (may be empty) is called from the engine thread whenever
+  // new events are ready: it must only wake the reader, must not throw, and is never called after
+  // the stream is dropped. A prompt that leaves less than tokens_max of the context is answered up
+  // to the end of the context (FinishReason::length). Errors: invalid_argument (empty prompt, id
+  // out of range, sampling range), resource_exhausted (prompt of context_max tokens or more; queue
+  // full).
   virtual Result<std::shared_ptr<GenerationStream>> submit(Request request,
                                                            std::function<void()> on_ready) = 0;
 

@@ -30,7 +30,9 @@ struct StopCriteria {
   std::int64_t tokens_max = 0;          // generated tokens at most; >= 0
   std::vector<TokenId> stop_token_ids;  // ends the sequence; the token itself is not text
   bool ignore_eos = false;              // then stop_token_ids are ordinary tokens
-  std::vector<std::string> stop;        // texts that end the sequence; not returned
+  std::vector<std::string> stop;  // texts that end the sequence; not returned. Not the engine's
+                                  // business: whoever turns tokens into text looks for them
+                                  // and cancels the stream
 };
 
 struct Request {
@@ -58,14 +60,15 @@ struct TokenEvent {
 
 struct Usage {
   std::int64_t prompt_tokens = 0;
-  std::int64_t cached_tokens = 0;
-  std::int64_t completion_tokens = 0;
+  std::int64_t cached_tokens = 0;  // of the prompt, not computed again
+  std::int64_t completion_tokens =
+      0;  // TokenEvents; a token that ended the sequence is not counted
 };
 
 struct Timings {
-  double queue_seconds = 0.0;
-  double prefill_seconds = 0.0;
-  double decode_seconds = 0.0;
+  double queue_seconds = 0.0;    // submitted to admitted
+  double prefill_seconds = 0.0;  // admitted to first token chosen
+  double decode_seconds = 0.0;   // first token to the end
 };
 
 }  // namespace sluice

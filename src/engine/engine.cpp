@@ -1,0 +1,105 @@
+// Engine: the loop on a thread of its own behind a bounded queue.
+#include "engine/engine.h"
+
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/clock.h"
+#include "engine/engine_loop.h"
+#include "engine/generation_stream.h"
+#include "engine/sequence.h"
+#include "engine/submission_queue.h"
+#include "platform/float_mode.h"
+
+namespace sluice {
+namespace {
+
+class ThreadedEngine final : public Engine {
+ public:
+  ThreadedEngine(const EngineConfig& config, const SequenceLimits& limits,
+                 std::unique_ptr<SteadyClock> clock, std::unique_ptr<EngineLoop> loop)
+      : config_(config),
+        limits_(limits),
+        clock_(std::move(clock)),
+        loop_(std::move(loop)),
+        submissions_(config.sequences_max + config.queue_max) {
+    submissions_.publish(loop_->status(), 0);
+    thread_ = std::thread([this] { run(); });
+  }
+
+  ~ThreadedEngine() override {
+    submissions_.stop();
+    thread_.join();
+  }
+
+  Result<std::shared_ptr<GenerationStream>> submit(Request request,
+                                                   std::function<void()> on_ready) override {
+    auto sequence =
+        SLUICE_TRY(make_sequence(std::move(request), std::move(on_ready), limits_, clock_->now()));
+    auto stream = std::make_shared<StreamHandle>(sequence->events);
+    SLUICE_TRY(submissions_.push(std::move(sequence)));
+    return stream;
+  }
+
+  EngineStatus status() const override { return submissions_.status(); }
+  const EngineConfig& config() const override { return config_; }
+
+ private:
+  void run() {
+    const FlushDenormals float_mode;  // part of the numerics contract, also for sampling
+    std::vector<std::unique_ptr<Sequence>> arrivals;
+    arrivals.reserve(static_cast<std::size_t>(config_.sequences_max + config_.queue_max));
+    while (submissions_.take(arrivals, loop_->is_idle())) {
+      add(arrivals);
+      loop_->step();
+      hand_over();
+    }
+    add(arrivals);
+    loop_->cancel_all();
+    hand_over();
+  }
+
+  void add(std::vector<std::unique_ptr<Sequence>>& arrivals) {
+    for (std::unique_ptr<Sequence>& sequence : arrivals) {
+      loop_->add(std::move(sequence));
+    }
+    arrivals.clear();
+  }
+
+  // Numbers first, events second: see engine_loop.h.
+  void hand_over() {
+    const std::int64_t ended = loop_->ended_count();
+    submissions_.publish(loop_->status(), ended - std::exchange(ended_published_, ended));
+    loop_->deliver();
+  }
+
+  const EngineConfig config_;
+  const SequenceLimits limits_;
+  const std::unique_ptr<SteadyClock> clock_;
+  const std::unique_ptr<EngineLoop> loop_;  // used by the engine thread alone once it runs
+  SubmissionQueue submissions_;
+  std::int64_t ended_published_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::start(Qwen3_5& model, const EngineConfig& config) {
+  auto clock = std::make_unique<SteadyClock>();
+  auto loop = SLUICE_TRY(EngineLoop::create(model, config, *clock));
+  const std::int64_t vocab_size = model.config().vocab_size;
+  const SequenceLimits limits{.context_max = config.context_max,
+                              .vocab_size = vocab_size,
+                              .sampled_vocab_size = config.sampled_vocab_size != 0
+                                                        ? config.sampled_vocab_size
+                                                        : vocab_size};
+  try {
+    return std::make_unique<ThreadedEngine>(config, limits, std::move(clock), std::move(loop));
+  } catch (const std::system_error& error) {
+    return fail(ErrorCode::resource_exhausted,
+                std::string("cannot start the engine thread: ") + error.what());
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,93 @@
+// One step of the world: drop the cancelled, plan, batch, forward, sample, commit. No threads of
+// its own, so tests and simulations call step() directly; engine.cpp runs it on the engine thread.
+//
+// Events are collected during a step and handed to the readers by deliver(), after the engine's
+// status was published: who sees a request finished also sees its place free.
+//
+// Thread rule: one owner (the engine thread). Everything is reserved at create(); a step allocates
+// nothing but the top log-probabilities of a token event.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "cache/block_pool.h"
+#include "cache/state_pool.h"
+#include "engine/batch_builder.h"
+#include "engine/engine.h"
+#include "engine/sequence.h"
+#include "platform/aligned_buffer.h"
+#include "sampling/sampler.h"
+#include "scheduler/scheduler.h"
+
+namespace sluice {
+
+class EngineLoop {
+ public:
+  // The model and the clock must outlive the loop. Errors: see plan_memory(); resource_exhausted
+  // when the operating system refuses the memory.
+  static Result<std::unique_ptr<EngineLoop>> create(Qwen3_5& model, const EngineConfig& config,
+                                                    const Clock& clock);
+  ~EngineLoop();
+  EngineLoop(const EngineLoop&) = delete;
+  EngineLoop& operator=(const EngineLoop&) = delete;
+
+  // ids ascend. At most sequences_max + queue_max sequences at a time.
+  void add(std::unique_ptr<Sequence> sequence);
+
+  void step();        // at most one forward pass
+  void cancel_all();  // ends every sequence with FinishReason::cancelled
+  void deliver();     // hands the collected events to their readers
+
+  bool is_idle() const { return sequences_.empty(); }
+  EngineStatus status() const;
+  std::int64_t ended_count() const { return ended_count_; }  // since create()
+
+  void check_invariants() const;
+
+ private:
+  struct Delivery {
+    std::shared_ptr<EventQueue> events;
+    std::optional<TokenEvent> token;
+    std::optional<GenerationFinished> finished;
+  };
+  struct Pools {
+    BlockPool blocks;
+    StatePool states;
+    AlignedBuffer logits;  // [logit rows of a step, vocab_size] fp32
+  };
+
+  EngineLoop(Qwen3_5& model, const EngineConfig& config, const Clock& clock, Pools pools);
+
+  void drop_cancelled();
+  void admit(const StepPlan& plan);
+  void forward(const StepPlan& plan);
+  void choose_tokens(const StepPlan& plan);
+  void choose_token(Sequence& sequence, std::span<const float> logits);
+  Delivery& delivery_of(const Sequence& sequence);
+  // Gives back what the sequence holds and forgets it.
+  void finish(Sequence& sequence, GenerationFinished finished);
+  Sequence& find(SequenceId id);
+  std::span<float> logits_of(std::int64_t row);
+
+  Qwen3_5& model_;
+  const EngineConfig config_;
+  const Clock& clock_;
+  Pools pools_;
+  Scheduler scheduler_;
+  BatchBuilder batch_builder_;
+  Sampler sampler_;
+  std::int64_t sampled_vocab_size_;
+  std::vector<std::unique_ptr<Sequence>> sequences_;  // waiting and running, ascending id
+  std::vector<Sequence*> planned_;                    // of the current plan, row by row
+  std::vector<Delivery> deliveries_;
+  std::int64_t steps_ = 0;
+  std::int64_t ended_count_ = 0;
+};
+
+}  // namespace sluice

@@ -1,0 +1,377 @@
+// The engine's step, single-threaded and deterministic, on a model that betrays every mistake.
+#include "engine/engine_loop.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+#include "engine/fake_model.h"
+
+namespace sluice {
+namespace {
+
+class ManualClock final : public Clock {
+ public:
+  TimePoint now() const override { return now_; }
+  void advance(double seconds) {
+    now_ += std::chrono::duration_cast<TimePoint::duration>(std::chrono::duration<double>(seconds));
+  }
+
+ private:
+  TimePoint now_{};
+};
+
+// kNanToken can be in a prompt but is never chosen.
+EngineConfig small_config() {
+  return {.context_max = 512,
+          .sequences_max = 4,
+          .queue_max = 100,
+          .prefill_step_max = 64,
+          .sampled_vocab_size = kNanToken};
+}
+
+// A loop with the streams of what was submitted to it.
+class Bench {
+ public:
+  explicit Bench(const EngineConfig& config = small_config(), const ModelOptions& options = {})
+      : model(options), config_(config) {
+    auto created = EngineLoop::create(model, config, clock);
+    SLUICE_CHECK(created.has_value());
+    loop = std::move(*created);
+  }
+
+  std::shared_ptr<GenerationStream> submit(Request request) {
+    const SequenceLimits limits{.context_max = config_.context_max,
+                                .vocab_size = kFakeVocabSize,
+                                .sampled_vocab_size = config_.sampled_vocab_size != 0
+                                                          ? config_.sampled_vocab_size
+                                                          : kFakeVocabSize};
+    auto sequence = make_sequence(std::move(request), {}, limits, clock.now());
+    SLUICE_CHECK(sequence.has_value());
+    auto stream = std::make_shared<StreamHandle>((*sequence)->events);
+    (*sequence)->id = next_id_++;
+    loop->add(std::move(*sequence));
+    return stream;
+  }
+
+  void step() {
+    loop->step();
+    loop->check_invariants();
+    loop->deliver();
+  }
+
+  void run() {
+    for (int steps = 0; !loop->is_idle(); ++steps) {
+      SLUICE_CHECK(steps < 100000);
+      step();
+    }
+  }
+
+  ManualClock clock;
+  FakeModel model;
+  std::unique_ptr<EngineLoop> loop;
+
+ private:
+  EngineConfig config_;
+  SequenceId next_id_ = 1;
+};
+
+struct Collected {
+  FakeAnswer answer;
+  std::optional<GenerationFinished> finished;
+};
+
+Collected collect(GenerationStream& stream) {
+  Collected collected;
+  while (auto event = stream.try_next()) {
+    EXPECT_FALSE(collected.finished) << "an event after the end";
+    if (const auto* token = std::get_if<TokenEvent>(&*event)) {
+      collected.answer.token_ids.push_back(token->token_id);
+    } else {
+      collected.finished = std::get<GenerationFinished>(*event);
+      collected.answer.reason = collected.finished->reason;
+    }
+  }
+  return collected;
+}
+
+Request make_request(std::int64_t prompt_tokens, std::int64_t tokens_max, TokenId first = 1) {
+  Request request;
+  request.id = "r" + std::to_string(first);
+  for (std::int64_t i = 0; i < prompt_tokens; ++i) {
+    request.token_ids.push_back(static_cast<TokenId>((first + i * i) % kNanToken));
+  }
+  request.stop.tokens_max = tokens_max;
+  return request;
+}
+
+// The first token of a greedy answer, to be used as a stop id.
+TokenId nth_token(const Request& request, std::size_t n) {
+  return fake_answer(request, small_config()).token_ids.at(n);
+}
+
+Request random_request(std::mt19937_64& random, std::int64_t context_max) {
+  const auto below = [&](std::int64_t n) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n));
+  };
+  static constexpr std::int64_t kEdges[] = {1, 31, 32, 33, 63, 64, 65, 127, 128, 129, 191, 193};
+  const std::int64_t length = below(2) == 0 ? kEdges[below(12)] : 1 + below(200);
+  Request request;
+  request.id = std::to_string(random());
+  for (std::int64_t i = 0; i < std::min(length, context_max - 1); ++i) {
+    request.token_ids.push_back(static_cast<TokenId>(below(kNanToken)));
+  }
+  request.stop.tokens_max = below(5) == 0 ? below(300) : below(24);
+  request.stop.ignore_eos = below(3) == 0;
+  request.stop.stop_token_ids = {static_cast<TokenId>(below(kFakeVocabSize)), 7};
+  if (below(2) == 0) {
+    request.sampling.temperature = 0.8F;
+    request.sampling.top_k = static_cast<std::int32_t>(below(20));
+    request.sampling.top_p = 0.9F;
+    request.sampling.repetition_penalty = 1.2F;
+    request.sampling.presence_penalty = 0.5F;
+    request.sampling.seed = random();
+  }
+  return request;
+}
+
+TEST(EngineLoop, AnyBatchAndStepSizeGivesTheAnswerByDefinition) {
+  std::mt19937_64 random(1);
+  const auto below = [&](std::int64_t n) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n));
+  };
+  for (int round = 0; round < 60; ++round) {
+    EngineConfig config{.context_max = 200 + below(200),
+                        .sequences_max = 1 + below(9),
+                        .queue_max = 100,
+                        .prefill_step_max = 1 + below(below(2) == 0 ? 8 : 300)};
+    config.sampled_vocab_size = below(2) == 0 ? 0 : 50;
+    config.kv_tokens_max = below(2) == 0 ? 0 : config.context_max + below(300);
+    const ModelOptions options{.step_tokens_max = 1 + below(below(2) == 0 ? 8 : 300),
+                               .step_logit_rows_max = 1 + below(8)};
+    Bench bench(config, options);
+    std::vector<Request> requests;
+    std::vector<std::shared_ptr<GenerationStream>> streams;
+    while (requests.size() < 40) {
+      requests.push_back(random_request(random, config.context_max));
+      streams.push_back(bench.submit(requests.back()));
+      for (std::int64_t steps = below(6); steps > 0; --steps) {
+        bench.step();
+      }
+    }
+    bench.run();
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const Collected collected = collect(*streams[i]);
+      ASSERT_EQ(collected.answer, fake_answer(requests[i], config))
+          << "round " << round << " request " << i;
+      ASSERT_EQ(collected.finished->usage.prompt_tokens, std::ssize(requests[i].token_ids));
+      ASSERT_EQ(collected.finished->usage.completion_tokens,
+                std::ssize(collected.answer.token_ids));
+    }
+    EXPECT_EQ(bench.loop->status().kv_blocks_used, 0);
+  }
+}
+
+TEST(EngineLoop, IdenticalRequestsHaveOneAnswer) {
+  EngineConfig config = small_config();
+  config.sequences_max = 8;
+  Bench bench(config, {.step_tokens_max = 37, .step_logit_rows_max = 5});
+  std::vector<std::shared_ptr<GenerationStream>> streams;
+  for (int i = 0; i < 50; ++i) {
+    streams.push_back(bench.submit(make_request(150, 40)));
+  }
+  bench.run();
+  std::set<std::vector<TokenId>> answers;
+  for (const auto& stream : streams) {
+    answers.insert(collect(*stream).answer.token_ids);
+  }
+  EXPECT_EQ(answers.size(), 1U);
+  EXPECT_EQ(answers.begin()->size(), 40U);
+}
+
+TEST(EngineLoop, ComputesEveryTokenOnceAndAsksForNeededLogitsOnly) {
+  Bench bench;
+  const auto stream = bench.submit(make_request(150, 10));
+  bench.run();
+  EXPECT_EQ(collect(*stream).answer.token_ids.size(), 10U);
+  EXPECT_EQ(bench.model.rows, 150 + 9);  // the last token is never computed
+  EXPECT_EQ(bench.model.logit_rows, 10);
+}
+
+// `before` steps, then a cancel: the next step must not compute a row of it.
+void expect_cancelled_after(int before, std::size_t tokens_before) {
+  Bench bench;
+  const auto victim = bench.submit(make_request(150, 50, 1));
+  for (int i = 0; i < before; ++i) {
+    bench.step();
+  }
+  victim->cancel();
+  const auto other = bench.submit(make_request(20, 5, 2));
+  const std::int64_t rows_before = bench.model.rows;
+  bench.run();
+  EXPECT_EQ(bench.model.rows - rows_before, 20 + 4);
+  const Collected collected = collect(*victim);
+  ASSERT_TRUE(collected.finished);
+  EXPECT_EQ(collected.finished->reason, FinishReason::cancelled);
+  EXPECT_EQ(collected.answer.token_ids.size(), tokens_before);
+  EXPECT_EQ(collected.finished->usage.completion_tokens, static_cast<std::int64_t>(tokens_before));
+  EXPECT_EQ(collect(*other).answer, fake_answer(make_request(20, 5, 2), small_config()));
+  EXPECT_EQ(bench.loop->status().kv_blocks_used, 0);
+}
+
+TEST(EngineLoop, CancelWhileWaiting) {
+  expect_cancelled_after(0, 0);
+}
+
+TEST(EngineLoop, CancelDuringPrefill) {
+  expect_cancelled_after(2, 0);  // 128 of 150 prompt tokens are computed
+}
+
+TEST(EngineLoop, CancelDuringDecode) {
+  expect_cancelled_after(7, 5);
+}
+
+TEST(EngineLoop, DroppingTheStreamCancels) {
+  Bench bench;
+  auto stream = bench.submit(make_request(10, 100));
+  bench.step();
+  EXPECT_EQ(bench.loop->status().running, 1);
+  stream.reset();
+  bench.step();
+  EXPECT_TRUE(bench.loop->is_idle());
+  EXPECT_EQ(bench.model.rows, 10);
+}
+
+TEST(EngineLoop, CancelAfterTheEndChangesNothing) {
+  Bench bench;
+  const auto stream = bench.submit(make_request(10, 2));
+  bench.run();
+  stream->cancel();
+  bench.step();
+  EXPECT_EQ(collect(*stream).answer.reason, FinishReason::length);
+}
+
+TEST(EngineLoop, PrefillOnly) {
+  Bench bench;
+  const auto stream = bench.submit(make_request(100, 0));
+  bench.run();
+  const Collected collected = collect(*stream);
+  EXPECT_EQ(collected.answer, (FakeAnswer{{}, FinishReason::length}));
+  EXPECT_EQ(bench.model.rows, 100);
+  EXPECT_EQ(bench.model.logit_rows, 0);
+  EXPECT_EQ(collected.finished->usage.completion_tokens, 0);
+}
+
+TEST(EngineLoop, TheContextLimitsTheAnswer) {
+  Bench bench;
+  const auto stream = bench.submit(make_request(500, 100));
+  const auto last = bench.submit(make_request(511, 100));
+  bench.run();
+  EXPECT_EQ(collect(*stream).answer.token_ids.size(), 12U);
+  EXPECT_EQ(collect(*last).answer.token_ids.size(), 1U);
+}
+
+TEST(EngineLoop, StopTokensEndTheAnswerUnlessIgnored) {
+  Request request = make_request(30, 10);
+  const TokenId stop = nth_token(request, 4);
+  request.stop.stop_token_ids = {55, stop};
+  Bench bench;
+  const auto stopped = bench.submit(request);
+  request.stop.ignore_eos = true;
+  const auto ignored = bench.submit(request);
+  bench.run();
+  const Collected collected = collect(*stopped);
+  EXPECT_EQ(collected.answer.reason, FinishReason::stop);
+  EXPECT_EQ(collected.finished->stop_token_id, stop);
+  EXPECT_LE(collected.answer.token_ids.size(), 4U);
+  EXPECT_EQ(collected.finished->usage.completion_tokens, std::ssize(collected.answer.token_ids));
+  const Collected whole = collect(*ignored);
+  EXPECT_EQ(whole.answer.reason, FinishReason::length);
+  EXPECT_EQ(whole.answer.token_ids.size(), 10U);
+  EXPECT_FALSE(whole.finished->stop_token_id);
+}
+
+TEST(EngineLoop, IdsBeyondTheSampledVocabularyAreNeverChosen) {
+  EngineConfig config = small_config();
+  config.sampled_vocab_size = 4;
+  Bench bench(config);
+  const auto stream = bench.submit(make_request(30, 200));
+  bench.run();
+  const Collected collected = collect(*stream);
+  EXPECT_EQ(collected.answer.token_ids.size(), 200U);
+  for (const TokenId token : collected.answer.token_ids) {
+    EXPECT_LT(token, 4);
+  }
+}
+
+TEST(EngineLoop, BrokenLogitsEndThatRequestAlone) {
+  Bench bench;
+  Request broken = make_request(30, 20, 1);
+  broken.id = "the broken one";
+  broken.token_ids.back() = kNanToken;
+  const auto bad = bench.submit(broken);
+  const auto good = bench.submit(make_request(30, 20, 2));
+  bench.run();
+  const Collected collected = collect(*bad);
+  EXPECT_EQ(collected.answer, (FakeAnswer{{}, FinishReason::error}));
+  ASSERT_TRUE(collected.finished->error);
+  EXPECT_EQ(collected.finished->error->code, ErrorCode::internal);
+  EXPECT_NE(collected.finished->error->message.find("the broken one"), std::string::npos);
+  EXPECT_NE(collected.finished->error->message.find("position 30"), std::string::npos);
+  EXPECT_EQ(collect(*good).answer, fake_answer(make_request(30, 20, 2), small_config()));
+  EXPECT_EQ(bench.loop->status().kv_blocks_used, 0);
+}
+
+TEST(EngineLoop, MemoryIsReservedForTheWholeAnswer) {
+  EngineConfig config = small_config();
+  config.kv_tokens_max = 640;  // ten blocks
+  Bench bench(config);
+  std::vector<std::shared_ptr<GenerationStream>> streams;
+  for (int i = 0; i < 10; ++i) {
+    streams.push_back(bench.submit(make_request(100, 150, i)));  // four blocks each
+  }
+  while (!bench.loop->is_idle()) {
+    bench.step();
+    EXPECT_LE(bench.loop->status().running, 2);
+    EXPECT_LE(bench.loop->status().kv_blocks_used, 10);
+  }
+  for (const auto& stream : streams) {
+    EXPECT_EQ(collect(*stream).answer.token_ids.size(), 150U);
+  }
+}
+
+TEST(EngineLoop, TimingsSplitQueuePrefillAndDecode) {
+  EngineConfig config = small_config();
+  config.sequences_max = 1;
+  Bench bench(config);
+  bench.model.on_forward = [&bench](const ForwardBatch&) { bench.clock.advance(1.0); };
+  const auto first = bench.submit(make_request(10, 3, 1));
+  const auto second = bench.submit(make_request(100, 4, 2));  // two steps of prefill
+  bench.run();
+  const Timings timings = collect(*first).finished->timings;
+  EXPECT_DOUBLE_EQ(timings.queue_seconds, 0.0);
+  EXPECT_DOUBLE_EQ(timings.prefill_seconds, 1.0);
+  EXPECT_DOUBLE_EQ(timings.decode_seconds, 2.0);
+  const Timings later = collect(*second).finished->timings;
+  EXPECT_DOUBLE_EQ(later.queue_seconds, 3.0);
+  EXPECT_DOUBLE_EQ(later.prefill_seconds, 2.0);
+  EXPECT_DOUBLE_EQ(later.decode_seconds, 3.0);
+}
+
+TEST(EngineLoop, LogprobsComeWithTheTokens) {
+  Bench bench;
+  Request request = make_request(10, 3);
+  request.sampling.logprobs = 5;
+  const auto stream = bench.submit(request);
+  bench.run();
+  for (int i = 0; i < 3; ++i) {
+    const auto token = std::get<TokenEvent>(*stream->try_next());
+    ASSERT_EQ(token.top_logprobs.size(), 5U);
+    EXPECT_EQ(token.top_logprobs[0].token_id, token.token_id);
+    EXPECT_EQ(token.top_logprobs[0].logprob, token.logprob);
+  }
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,206 @@
+// For tests: a model without weights whose logits betray every mistake of the engine.
+//
+// Each token leaves a cell in its KV block and is folded into a hash in its state slot. Logits are
+// a function of all cells and of the hash, so a wrong slot, block table, position, batch offset, a
+// token computed twice or memory that was not zeroed gives other tokens than fake_logits(), which
+// needs no cache at all.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/check.h"
+#include "engine/engine.h"
+#include "sampling/sampler.h"
+
+namespace sluice {
+
+inline constexpr TokenId kFakeVocabSize = 61;
+inline constexpr TokenId kNanToken = 60;  // its row gets a NaN among the logits
+
+inline std::uint64_t fake_mix(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t x = (a ^ (b + 0x9e3779b97f4a7c15U)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 29)) * 0x94d049bb133111ebU;
+  return (x ^ (x >> 32)) | 1U;  // never 0, so a used cell is never taken for an empty one
+}
+
+inline std::uint64_t fake_cell(TokenId token, std::uint64_t position) {
+  return fake_mix(static_cast<std::uint64_t>(token) + 7, position);
+}
+
+// Logits from the fold of all cells and the hash of the state.
+inline void fake_logits_of(std::uint64_t cells, std::uint64_t state, TokenId last,
+                           std::span<float> logits) {
+  const std::uint64_t history = fake_mix(cells, state);
+  for (std::size_t id = 0; id < logits.size(); ++id) {
+    logits[id] = static_cast<float>(fake_mix(history, id) % 4096) / 512.0F;
+  }
+  if (last == kNanToken) {
+    logits[3] = std::nanf("");
+  }
+}
+
+// The logits after a history, without any cache.
+inline std::vector<float> fake_logits(std::span<const TokenId> history) {
+  std::uint64_t cells = 0;
+  std::uint64_t state = 0;
+  for (std::size_t position = 0; position < history.size(); ++position) {
+    cells = fake_mix(cells, fake_cell(history[position], position));
+    state = fake_mix(state, static_cast<std::uint64_t>(history[position]));
+  }
+  std::vector<float> logits(kFakeVocabSize);
+  fake_logits_of(cells, state, history.back(), logits);
+  return logits;
+}
+
+class FakeModel final : public Qwen3_5 {
+ public:
+  explicit FakeModel(const ModelOptions& options = {}) : options_(options) {
+    config_.vocab_size = kFakeVocabSize;
+    layout_.kv_block_bytes = kKvBlockTokens * sizeof(std::uint64_t);
+    layout_.state_slot_bytes = sizeof(State);
+  }
+
+  // Called at the start of every forward(), on the engine's thread.
+  std::function<void(const ForwardBatch&)> on_forward;
+
+  const ModelConfig& config() const override { return config_; }
+  const CacheLayout& cache_layout() const override { return layout_; }
+  const ModelOptions& options() const override { return options_; }
+  std::size_t weight_bytes() const override { return 0; }
+  std::size_t workspace_bytes() const override { return 0; }
+
+  std::int64_t rows = 0;        // computed in all
+  std::int64_t logit_rows = 0;  // asked for in all
+
+  void forward(const ForwardBatch& batch, const CacheMemory& cache,
+               std::span<float> logits) override {
+    if (on_forward) {
+      on_forward(batch);
+    }
+    const std::size_t tokens = batch.token_ids.size();
+    SLUICE_CHECK(tokens >= 1 && std::ssize(batch.token_ids) <= options_.step_tokens_max);
+    SLUICE_CHECK(batch.rope_positions.size() == 3 * tokens);
+    SLUICE_CHECK(std::ssize(batch.logit_rows) <= options_.step_logit_rows_max);
+    SLUICE_CHECK(logits.size() == batch.logit_rows.size() * kFakeVocabSize);
+    rows += std::ssize(batch.token_ids);
+    logit_rows += std::ssize(batch.logit_rows);
+    std::int64_t row = 0;
+    std::size_t next_logits = 0;
+    for (const SequenceSlice& slice : batch.sequences) {
+      SLUICE_CHECK(slice.token_begin == row && slice.token_count >= 1);
+      for (std::int64_t i = 0; i < slice.token_count; ++i, ++row) {
+        compute_row(batch, cache, slice, row);
+        if (next_logits < batch.logit_rows.size() && batch.logit_rows[next_logits] == row) {
+          const std::int64_t position = slice.position + i;
+          fake_logits_of(fold_cells(cache, slice, position), state_of(cache, slice)->hash,
+                         batch.token_ids[static_cast<std::size_t>(row)],
+                         logits.subspan(next_logits * kFakeVocabSize, kFakeVocabSize));
+          ++next_logits;
+        }
+      }
+    }
+    SLUICE_CHECK(row == std::ssize(batch.token_ids));
+    SLUICE_CHECK(next_logits == batch.logit_rows.size());
+  }
+
+ private:
+  struct State {
+    std::uint64_t hash;
+    std::int64_t count;
+  };
+
+  State* state_of(const CacheMemory& cache, const SequenceSlice& slice) const {
+    return reinterpret_cast<State*>(cache.state_slots) + slice.state_slot;
+  }
+
+  std::uint64_t* cell_of(const CacheMemory& cache, const SequenceSlice& slice,
+                         std::int64_t position) const {
+    const std::int32_t block =
+        slice.block_table[static_cast<std::size_t>(position / kKvBlockTokens)];
+    return reinterpret_cast<std::uint64_t*>(cache.kv_blocks) + block * kKvBlockTokens +
+           position % kKvBlockTokens;
+  }
+
+  void compute_row(const ForwardBatch& batch, const CacheMemory& cache, const SequenceSlice& slice,
+                   std::int64_t row) {
+    const auto index = static_cast<std::size_t>(row);
+    const std::int64_t position = slice.position + row - slice.token_begin;
+    const TokenId token = batch.token_ids[index];
+    State* state = state_of(cache, slice);
+    std::uint64_t* cell = cell_of(cache, slice, position);
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      if (batch.rope_positions[axis * batch.token_ids.size() + index] != position) {
+        state->hash ^= 0x1111;
+      }
+    }
+    if (state->count != position) {  // a slot of someone else, not zeroed, or a token skipped
+      state->hash ^= 0x2222;
+    }
+    *cell = *cell == 0 ? fake_cell(token, static_cast<std::uint64_t>(position)) : 0x3333;
+    state->hash = fake_mix(state->hash, static_cast<std::uint64_t>(token));
+    ++state->count;
+  }
+
+  std::uint64_t fold_cells(const CacheMemory& cache, const SequenceSlice& slice,
+                           std::int64_t last) const {
+    std::uint64_t cells = 0;
+    for (std::int64_t position = 0; position <= last; ++position) {
+      cells = fake_mix(cells, *cell_of(cache, slice, position));
+    }
+    return cells;
+  }
+
+  ModelOptions options_;
+  ModelConfig config_;
+  CacheLayout layout_;
+};
+
+// What a request must be answered: token events up to the end, and the end.
+struct FakeAnswer {
+  std::vector<TokenId> token_ids;
+  FinishReason reason = FinishReason::length;
+
+  bool operator==(const FakeAnswer&) const = default;
+};
+
+// The answer by definition: one request, one token after another, no engine and no cache.
+inline FakeAnswer fake_answer(const Request& request, const EngineConfig& config) {
+  FakeAnswer answer;
+  std::vector<TokenId> history = request.token_ids;
+  const std::size_t prompt = history.size();
+  const std::int64_t tokens_max =
+      std::min(request.stop.tokens_max, config.context_max - std::ssize(history));
+  Sampler sampler(kFakeVocabSize);
+  while (std::ssize(answer.token_ids) < tokens_max) {
+    std::vector<float> logits = fake_logits(history);
+    if (config.sampled_vocab_size != 0) {
+      logits.resize(static_cast<std::size_t>(config.sampled_vocab_size));
+    }
+    const auto event = sampler.sample({.logits = logits,
+                                       .prompt = std::span(history).first(prompt),
+                                       .generated = std::span(history).subspan(prompt),
+                                       .allowed = {},
+                                       .position = std::ssize(history)},
+                                      request.sampling);
+    if (!event) {
+      answer.reason = FinishReason::error;
+      return answer;
+    }
+    const auto& stops = request.stop.stop_token_ids;
+    if (!request.stop.ignore_eos &&
+        std::find(stops.begin(), stops.end(), event->token_id) != stops.end()) {
+      answer.reason = FinishReason::stop;
+      return answer;
+    }
+    answer.token_ids.push_back(event->token_id);
+    history.push_back(event->token_id);
+  }
+  return answer;
+}
+
+}  // namespace sluice

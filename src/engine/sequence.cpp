@@ -1,0 +1,86 @@
+#include "engine/sequence.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "base/checked_math.h"
+#include "model/forward_batch.h"
+#include "sampling/sampler.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::size_t kStopTokenIdsMax = 1024;
+
+Result<void> check_ids(const std::string& field, std::span<const TokenId> ids,
+                       std::int64_t vocab_size) {
+  const auto bad = std::find_if(ids.begin(), ids.end(),
+                                [vocab_size](TokenId id) { return id < 0 || id >= vocab_size; });
+  if (bad == ids.end()) {
+    return {};
+  }
+  const std::string where = field + "[" + std::to_string(bad - ids.begin()) + "]";
+  return fail(ErrorCode::invalid_argument,
+              where + ": token id " + std::to_string(*bad) + ", want 0 to " +
+                  std::to_string(vocab_size - 1),
+              where);
+}
+
+Result<void> check_request(const Request& request, const SequenceLimits& limits) {
+  if (request.token_ids.empty()) {
+    return fail(ErrorCode::invalid_argument, "the prompt has no tokens, want at least 1",
+                "token_ids");
+  }
+  const std::int64_t prompt_tokens = std::ssize(request.token_ids);
+  if (prompt_tokens >= limits.context_max) {
+    return fail(ErrorCode::resource_exhausted,
+                "the prompt has " + std::to_string(prompt_tokens) + " tokens, the context holds " +
+                    std::to_string(limits.context_max) + " and needs room for at least one more",
+                "token_ids");
+  }
+  SLUICE_TRY(check_ids("token_ids", request.token_ids, limits.vocab_size));
+  SLUICE_TRY(validate(request.sampling, limits.sampled_vocab_size));
+  if (request.stop.tokens_max < 0) {
+    return fail(ErrorCode::invalid_argument,
+                "tokens_max: " + std::to_string(request.stop.tokens_max) + ", want 0 or more",
+                "tokens_max");
+  }
+  if (request.stop.stop_token_ids.size() > kStopTokenIdsMax) {
+    return fail(ErrorCode::invalid_argument,
+                "stop_token_ids: " + std::to_string(request.stop.stop_token_ids.size()) +
+                    " ids, want at most " + std::to_string(kStopTokenIdsMax),
+                "stop_token_ids");
+  }
+  return check_ids("stop_token_ids", request.stop.stop_token_ids, limits.vocab_size);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Sequence>> make_sequence(Request request, std::function<void()> on_ready,
+                                                const SequenceLimits& limits,
+                                                Clock::TimePoint now) {
+  SLUICE_TRY(check_request(request, limits));
+  try {
+    auto sequence = std::make_unique<Sequence>();
+    sequence->request_id = std::move(request.id);
+    sequence->sampling = std::move(request.sampling);
+    if (!request.stop.ignore_eos) {
+      sequence->stop_token_ids = std::move(request.stop.stop_token_ids);
+    }
+    sequence->prompt_tokens = std::ssize(request.token_ids);
+    sequence->tokens_max =
+        std::min(request.stop.tokens_max, limits.context_max - sequence->prompt_tokens);
+    const std::int64_t tokens = sequence->prompt_tokens + sequence->tokens_max;
+    sequence->tokens = std::move(request.token_ids);
+    sequence->tokens.reserve(static_cast<std::size_t>(tokens));
+    sequence->block_table.reserve(static_cast<std::size_t>(ceil_div(tokens, kKvBlockTokens)));
+    sequence->events = std::make_shared<EventQueue>(sequence->tokens_max, std::move(on_ready));
+    sequence->submitted_at = now;
+    return sequence;
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorCode::resource_exhausted, "no memory left for another request");
+  }
+}
+
+}  // namespace sluice

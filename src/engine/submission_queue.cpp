@@ -1,0 +1,63 @@
+#include "engine/submission_queue.h"
+
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+
+namespace sluice {
+
+SubmissionQueue::SubmissionQueue(std::int64_t outstanding_max) : outstanding_max_(outstanding_max) {
+  arrivals_.reserve(static_cast<std::size_t>(outstanding_max));
+}
+
+Result<void> SubmissionQueue::push(std::unique_ptr<Sequence> sequence) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (outstanding_ >= outstanding_max_) {
+      return fail(ErrorCode::resource_exhausted,
+                  "the queue is full: " + std::to_string(outstanding_) +
+                      " requests run or wait, the limit is " + std::to_string(outstanding_max_) +
+                      "; try again when one has ended");
+    }
+    ++outstanding_;
+    sequence->id = next_id_++;
+    arrivals_.push_back(std::move(sequence));
+  }
+  changed_.notify_one();
+  return {};
+}
+
+bool SubmissionQueue::take(std::vector<std::unique_ptr<Sequence>>& arrivals, bool wait) {
+  SLUICE_CHECK(arrivals.empty());
+  std::unique_lock lock(mutex_);
+  if (wait) {
+    changed_.wait(lock, [this] { return stopping_ || !arrivals_.empty(); });
+  }
+  arrivals.swap(arrivals_);
+  return !stopping_;
+}
+
+void SubmissionQueue::publish(const EngineStatus& status, std::int64_t ended_count) {
+  const std::scoped_lock lock(mutex_);
+  status_ = status;
+  outstanding_ -= ended_count;
+  SLUICE_CHECK(outstanding_ >= 0);
+}
+
+void SubmissionQueue::stop() {
+  {
+    const std::scoped_lock lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_one();
+}
+
+EngineStatus SubmissionQueue::status() const {
+  const std::scoped_lock lock(mutex_);
+  EngineStatus status = status_;
+  status.waiting = outstanding_ - status.running;
+  return status;
+}
+
+}  // namespace sluice
