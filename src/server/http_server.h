@@ -1,0 +1,46 @@
+// The HTTP server: accepts connections, runs them on a few threads, and ends without cutting
+// answers off. Its only public class; apps/ builds one around an engine.
+//
+// Thread rule: stop() from any thread (not from a signal handler); everything else from the owner.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "server/served_model.h"
+#include "server/server_config.h"
+
+namespace sluice {
+
+class HttpServer {
+ public:
+  // Binds and listens; connections wait until run(). The engine and the model must outlive the
+  // server. Errors: invalid_argument (address, "*" as origin without a key), io (port in use).
+  static Result<std::unique_ptr<HttpServer>> create(const ServerConfig& config, Engine& engine,
+                                                    const ServedModel& model);
+
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  std::uint16_t port() const;
+  std::string url() const;  // "http://127.0.0.1:8000"
+
+  // Serves until stop() has drained; the calling thread is one of the HTTP threads.
+  void run();
+
+  // The first call: no new connections, new requests get 503, running answers may finish within
+  // drain_seconds_max. The second call: everything is closed at once.
+  void stop();
+
+ private:
+  class Impl;
+  explicit HttpServer(std::unique_ptr<Impl> impl);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,28 @@
+// What the server needs to know about the model it serves, beside the engine that runs it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "text/chat_template.h"
+#include "text/generation_config.h"
+#include "text/tokenizer.h"
+
+namespace sluice {
+
+// Thread rule: read only once the server runs.
+struct ServedModel {
+  Tokenizer tokenizer;
+  ChatTemplate chat_template;
+  GenerationConfig generation;
+  std::string id;                          // the canonical name: "tiny", "Qwen3.6-27B"
+  std::vector<std::string> aliases = {};   // further names /v1/models lists
+  std::int64_t created = 0;                // Unix seconds of the weights, for /v1/models
+  std::string quantisation = "none";       // how the weights are held, for /version
+  std::string fingerprint = "fp_unknown";  // of build, weights, quantisation and template
+  std::string version = "0.0.0";           // of this program
+  std::string build = "unknown";           // commit or date
+};
+
+}  // namespace sluice
