@@ -54,7 +54,7 @@ impl<'de> Visitor<'de> for Variables<'_> {
             let value = map.next_value_seed(Node { variable: &name, mark: &mut *self.mark })?;
             pairs.push((name, value));
         }
-        Ok(pairs.into_iter().collect())
+        Ok(Value::from_pairs(pairs))
     }
 }
 
@@ -129,7 +129,7 @@ impl<'de> Visitor<'de> for Node<'_, '_> {
             let node = Node { variable: self.variable, mark: &mut *self.mark };
             pairs.push((key, map.next_value_seed(node)?));
         }
-        Ok(pairs.into_iter().collect())
+        Ok(Value::from_pairs(pairs))
     }
 }
 

