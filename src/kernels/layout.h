@@ -18,6 +18,10 @@
 
 namespace sluice::kernels {
 
+// Version of the numerics contract (docs/NUMERICS.md). Any change of a bit is a new version: states and
+// caches of another version are worthless.
+inline constexpr int kNumericsVersion = 1;
+
 inline constexpr std::int64_t kPanelColumns = 32;
 inline constexpr std::int64_t kStepK = 32;          // K elements of one canonical step
 inline constexpr std::int64_t kTileElements = 512;  // one half panel of one step

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""Plants known mistakes in a copy of the sources and expects a named test to fail on each.
+
+    tools/mutations.py            all mutations (a few minutes)
+    tools/mutations.py NAME ...   some of them
+    tools/mutations.py --list
+
+The list is docs/NUMERICS.md's "Mistakes that must be caught". A mutation whose text is no longer found is
+an error: the source moved on and the list must follow.
+"""
+import argparse
+import pathlib
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+COPY = ROOT / "build" / "mutations" / "source"
+BUILD = ROOT / "build" / "mutations" / "build"
+
+
+@dataclass(frozen=True)
+class Mutation:
+    name: str
+    file: str
+    before: str
+    after: str
+    program: str
+    test: str
+
+
+MUTATIONS = [
+    Mutation("sequential-chain", "src/kernels/simd/product.inl",
+             "odd_sum[r][h] = fma(a_odd, w_odd[h], odd_sum[r][h]);",
+             "even_sum[r][h] = fma(a_odd, w_odd[h], even_sum[r][h]);",
+             "kernels_test", "*GemmEqualsReference*"),
+    Mutation("slices-in-a-row", "src/kernels/ref/gemm.cpp",
+             "(slices[0] + slices[1]) + (slices[2] + slices[3])",
+             "slices[0] + slices[1] + slices[2] + slices[3]",
+             "kernels_test", "*GemmEqualsReference*"),
+    Mutation("amx-ignores-slices", "src/kernels/amx/gemm.inl",
+             "(sums[2][at + c] + sums[3][at + c])", "(sums[3][at + c] + sums[3][at + c])",
+             "kernels_test", "AmxModelTest*"),
+    Mutation("fold-neighbours", "src/kernels/ref/canonical.h",
+             "lanes[i] = lanes[i] + lanes[i + width];", "lanes[i] = lanes[2 * i] + lanes[2 * i + 1];",
+             "kernels_test", "*RowKernelsEqualReference*"),
+    Mutation("hi-before-lo", "src/kernels/simd/gdn.inl",
+             "state_products(scratch.k, k_width, lo, hi,", "state_products(scratch.k, k_width, hi, lo,",
+             "kernels_test", "*DeltaRuleEqualsReference*"),
+    Mutation("decay-off-by-one", "src/kernels/ref/gdn.cpp",
+             "const float d = decay(head.tail_g[t], head.tail_g[j]);",
+             "const float d = decay(head.tail_g[t], j == 0 ? 0.0 : head.tail_g[j - 1]);",
+             "kernels_test", "*DeltaRuleMatchesTheRecurrence*"),
+    Mutation("fold-early", "src/ops/gated_delta.cpp",
+             "if (tail_rows == kernels::kGdnChunk) {", "if (tail_rows >= kernels::kGdnChunk - 1) {",
+             "model_test", "*LogitsDoNotDependOnStepSize*"),
+    Mutation("segment-maximum", "src/kernels/ref/attention.cpp",
+             "const float b = exp_f32(next.max - max);", "const float b = 1.0F;",
+             "kernels_test", "*AttentionMatchesDoubleSoftmax*"),
+    Mutation("rope-neighbours", "src/kernels/simd/rows.inl",
+             "const V16 sin = load_first(args.sin + i, left);",
+             "const V16 sin = load_first(args.sin + (i ^ 16), left);",
+             "model_test", "*LogitsMatchTheOracle*"),
+    Mutation("norm-without-one", "src/model/weight_loader.cpp", "w = 1.0F + w;", "w = 0.0F + w;",
+             "model_test", "*LogitsMatchTheOracle*"),
+    Mutation("gated-norm-with-one", "src/model/gdn_layer.cpp",
+             'layer.norm_weight_ = SLUICE_TRY(loader.vector(prefix + "norm.weight"));',
+             'layer.norm_weight_ = SLUICE_TRY(loader.norm_weight(prefix + "norm.weight"));',
+             "model_test", "*LogitsMatchTheOracle*"),
+    Mutation("gate-before-norm", "src/ops/gated_delta.cpp",
+             ".z = args.z + at,", ".z = args.o + at,", "model_test", "*LogitsMatchTheOracle*"),
+    Mutation("tiled-heads", "src/ops/gated_delta.cpp",
+             "const std::int64_t head = key_head * shape.heads_per_key() + j;",
+             "const std::int64_t head = j * shape.key_heads + key_head;",
+             "model_test", "*LogitsMatchTheOracle*"),
+    Mutation("stale-conv-history", "src/ops/gated_delta.cpp",
+             "const std::int64_t source = sequence.token_count + row - kHistory;",
+             "const std::int64_t source = std::max<std::int64_t>(0, sequence.token_count + row - kHistory);",
+             "model_test", "*LogitsDoNotDependOnStepSize*"),
+]
+
+
+def run(*command):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def build(program):
+    done = run("ninja", "-C", str(BUILD), program)
+    if done.returncode != 0:
+        sys.exit(f"build of {program} failed:\n{done.stdout[-3000:]}")
+
+
+def prepare():
+    shutil.rmtree(COPY, ignore_errors=True)
+    ignore = shutil.ignore_patterns("build", ".git", ".venv", "__pycache__", "target")
+    shutil.copytree(ROOT, COPY, ignore=ignore)
+    done = run("cmake", "-S", str(COPY), "-B", str(BUILD), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
+               "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG")
+    if done.returncode != 0:
+        sys.exit(done.stdout)
+
+
+def caught(mutation):
+    """Whether the named test passes on the sources as they are and fails on the mutated ones."""
+    path = COPY / mutation.file
+    original = path.read_text()
+    if original.count(mutation.before) != 1:
+        sys.exit(f"{mutation.name}: {mutation.file} holds the text {original.count(mutation.before)} times, want 1:\n"
+                 f"  {mutation.before}")
+    path.write_text(original.replace(mutation.before, mutation.after))
+    try:
+        build(mutation.program)
+        return run(str(BUILD / mutation.program), f"--gtest_filter={mutation.test}").returncode != 0
+    finally:
+        path.write_text(original)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="mutations to try; all when none is given")
+    parser.add_argument("--list", action="store_true", help="print the mutations and stop")
+    options = parser.parse_args()
+    known = {m.name: m for m in MUTATIONS}
+    if options.list:
+        for m in MUTATIONS:
+            print(f"{m.name:22} {m.file}  ->  {m.program} {m.test}")
+        return 0
+    unknown = [n for n in options.names if n not in known]
+    if unknown:
+        sys.exit(f"unknown mutation {unknown[0]}; see --list")
+    chosen = [known[n] for n in options.names] or MUTATIONS
+    prepare()
+    for program in sorted({m.program for m in chosen}):
+        build(program)
+        tests = ":".join(sorted({m.test for m in chosen if m.program == program}))
+        if run(str(BUILD / program), f"--gtest_filter={tests}").returncode != 0:
+            sys.exit(f"{program} fails without any mutation")
+    missed = 0
+    for m in chosen:
+        ok = caught(m)
+        missed += not ok
+        print(f"{'caught' if ok else 'MISSED'}  {m.name:22} {m.program} {m.test}", flush=True)
+    print(f"{len(chosen) - missed} passed, {missed} failed")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
