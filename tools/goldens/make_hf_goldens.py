@@ -46,7 +46,10 @@ def random_value(name, shape, seed):
         return 0.1 * draw
     if len(shape) == 1:  # norm weights: plain ones around 1, those of the (1 + w) norms around 0
         plain = name.endswith("linear_attn.norm.weight") or ".visual." in name
-        return (1.0 if plain else 0.2) + 0.2 * draw
+        value = (1.0 if plain else 0.2) + 0.2 * draw
+        if name.endswith(("q_norm.weight", "k_norm.weight")):
+            value[:64] += 1.0  # the rotary channels: else attention is even and positions hardly show
+        return value
     if name.endswith("conv1d.weight"):
         draw *= 0.3
         draw[..., -1] += 1.0

@@ -18,7 +18,7 @@ from qwen3_5_oracle.delta_rule import delta_chunked, delta_recurrent
 from qwen3_5_oracle.functions import mrope_axis
 from qwen3_5_oracle.model import Model
 from qwen3_5_oracle.random_weights import random_weights
-from qwen3_5_oracle.safetensors import (BF16, E4M3, F8, dequant_fp8_block, quant_fp8_block,
+from qwen3_5_oracle.safetensors import (BF16, E4M3, F8, as_bf16, dequant_fp8_block, quant_fp8_block,
                                         write_safetensors)
 
 ROPE = dict(mrope_interleaved=True, mrope_section=[11, 11, 10], partial_rotary_factor=0.25,
@@ -59,12 +59,20 @@ def write_json(path, value, indent=1):
         json.dump(value, f, indent=indent)
 
 
-def save_model(out, name, raw, seed, f32_state_params):
+def save_model(out, name, raw, seed, f32_state_params, sharpen):
+    """sharpen: attention that depends on positions, by larger norm weights on the rotary channels.
+    Without it random weights attend almost evenly, and a wrong rotation hardly shows."""
     d = os.path.join(out, name)
     os.makedirs(d, exist_ok=True)
     write_json(os.path.join(d, "config.json"), raw)
-    write_safetensors(os.path.join(d, "model.safetensors"), random_weights(raw, seed, f32_state_params),
-                      {"format": "pt"})
+    weights = random_weights(raw, seed, f32_state_params)
+    if sharpen:
+        for n in weights:
+            if n.endswith(("q_norm.weight", "k_norm.weight")):
+                w = np.array(weights[n])
+                w[:Config(raw).rot] += 1.0
+                weights[n] = as_bf16(w)
+    write_safetensors(os.path.join(d, "model.safetensors"), weights, {"format": "pt"})
     return Model.load(d), d
 
 
@@ -105,8 +113,8 @@ def mtp_goldens(model, ids, next_id, h):
     return {"mtp.hidden": first, "mtp.draft_logits": logits}, info
 
 
-def text_goldens(out, name, raw, seed, f32_state_params, detail=False, layers=True, long_tokens=150):
-    model, d = save_model(out, name, raw, seed, f32_state_params)
+def text_goldens(out, name, raw, seed, f32_state_params, sharpen=False, detail=False, layers=True, long_tokens=150):
+    model, d = save_model(out, name, raw, seed, f32_state_params, sharpen)
     c = model.cfg
     info = {"model": name, "seed": seed}
     g = {}
@@ -221,7 +229,7 @@ def tiny_odd(out):
                                  num_attention_heads=3, num_key_value_heads=1, linear_num_value_heads=4,
                                  tie_word_embeddings=True, mtp_num_hidden_layers=0))
     del raw["text_config"]["full_attention_interval"]
-    text_goldens(out, "tiny_odd", raw, 404, f32_state_params=True, layers=False, long_tokens=200)
+    text_goldens(out, "tiny_odd", raw, 404, f32_state_params=True, sharpen=True, layers=False, long_tokens=200)
 
 
 GOLDENS = dict(tiny27=tiny27, tiny08=tiny08, tiny_odd=tiny_odd, units=units)

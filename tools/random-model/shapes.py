@@ -2,7 +2,7 @@
 
 A tensor's filling says how its values are drawn: ("matrix", gain) is normal with deviation
 gain / sqrt(inputs); the others are small vectors.  Sources of the sizes: the public config.json
-files; with MTP and vision the byte totals equal those of the published index files (test_shapes.py).
+files; with MTP and vision the byte totals equal those of the published index files (tests/model/test_random_model.py).
 """
 from typing import NamedTuple
 

@@ -1,16 +1,17 @@
-"""pytest tools/random-model: the shape table against published byte totals, the files against the oracle."""
+"""tools/random-model: its shape table against published byte totals, its files against the oracle."""
 import json
-import os
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from model_runs import ROOT
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "..", "oracle")]
+from qwen3_5_oracle import Model, read_safetensors
 
-from qwen3_5_oracle import Model, read_safetensors  # noqa: E402
+MAKER = ROOT / "tools" / "random-model"
+sys.path.insert(0, str(MAKER))
+
 from shapes import PRESETS, byte_count, list_tensors, make_config  # noqa: E402
 
 # Tensors and bytes of the releases, MTP and vision tower included (from their index files).
@@ -25,7 +26,7 @@ def test_published_totals(preset):
 
 
 def make(out, *args):
-    subprocess.run([sys.executable, os.path.join(HERE, "make_model.py"), "--out", str(out), *args], check=True)
+    subprocess.run([sys.executable, MAKER / "make_model.py", "--out", str(out), *args], check=True)
 
 
 SMALL = [f"--set={f}" for f in ("hidden_size=64", "intermediate_size=96", "vocab_size=300", "num_attention_heads=2",
@@ -54,6 +55,6 @@ def test_shards_hold_the_same(tmp_path):
 
 
 def test_unknown_field_is_refused(tmp_path):
-    run = subprocess.run([sys.executable, os.path.join(HERE, "make_model.py"), "--out", str(tmp_path / "x"),
+    run = subprocess.run([sys.executable, MAKER / "make_model.py", "--out", str(tmp_path / "x"),
                           "--set", "hidden=3"], capture_output=True, text=True)
     assert run.returncode == 2 and "hidden" in run.stderr and not (tmp_path / "x").exists()
