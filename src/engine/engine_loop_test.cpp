@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "engine/fake_answer.h"
 #include "engine/fake_model.h"
 
 namespace sluice {

@@ -30,9 +30,9 @@ struct StopCriteria {
   std::int64_t tokens_max = 0;          // generated tokens at most; >= 0
   std::vector<TokenId> stop_token_ids;  // ends the sequence; the token itself is not text
   bool ignore_eos = false;              // then stop_token_ids are ordinary tokens
-  std::vector<std::string> stop;  // texts that end the sequence; not returned. Not the engine's
-                                  // business: whoever turns tokens into text looks for them
-                                  // and cancels the stream
+  // Texts that end the sequence; not returned. The engine ignores them: whoever turns tokens into
+  // text looks for them and cancels the stream.
+  std::vector<std::string> stop;
 };
 
 struct Request {
@@ -60,9 +60,8 @@ struct TokenEvent {
 
 struct Usage {
   std::int64_t prompt_tokens = 0;
-  std::int64_t cached_tokens = 0;  // of the prompt, not computed again
-  std::int64_t completion_tokens =
-      0;  // TokenEvents; a token that ended the sequence is not counted
+  std::int64_t cached_tokens = 0;      // of the prompt, not computed again
+  std::int64_t completion_tokens = 0;  // TokenEvents: a stop token is not counted
 };
 
 struct Timings {
