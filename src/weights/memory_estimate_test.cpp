@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "weights/test_support.h"
+#include "weights/test_files.h"
+#include "weights/test_models.h"
 
 namespace sluice {
 namespace {
@@ -60,11 +61,11 @@ TEST(MemoryEstimate, WeightsPerPreset) {
 
 TEST(MemoryEstimate, CountsASmallModelByHand) {
   boost::json::object json = test::tiny_json();
-  json["text_config"].as_object()["layer_types"] = {"full_attention"};
+  json["text_config"].as_object()["layer_types"] = boost::json::array{"full_attention"};
   json["text_config"].as_object()["num_hidden_layers"] = 1;
   json["text_config"].as_object()["mtp_num_hidden_layers"] = 0;
   json.erase("vision_config");
-  const ModelConfig config = *parse_model_config(boost::json::serialize(json), "c");
+  const ModelConfig config = test::config_of(json);
   // Matrices [out, in]: q 128x32, k and v 32x32, o 32x64, gate and up 48x32, down 32x48.
   const std::int64_t attention = 128 * 32 + 2 * 32 * 32 + 32 * 64;
   const std::int64_t mlp = 3 * 48 * 32;
@@ -110,17 +111,40 @@ TEST(MemoryEstimate, Totals) {
   EXPECT_EQ(all.kv_bytes, 2 * 1024 * 68 * kKiB);
 }
 
+// The limits of model_config.h are low enough; UBSan builds watch the products.
+TEST(MemoryEstimate, LargestConfigDoesNotOverflow) {
+  boost::json::object json = test::release_json(test::kReleases[4]);
+  boost::json::object& text = json["text_config"].as_object();
+  boost::json::object& vision = json["vision_config"].as_object();
+  text["vocab_size"] = kVocabSizeMax;
+  text["num_hidden_layers"] = vision["depth"] = kLayersMax;
+  text["max_position_embeddings"] = kPositionsMax;
+  text["linear_key_head_dim"] = text["linear_value_head_dim"] = kHeadDimMax;
+  text["hidden_size"] = vision["hidden_size"] = vision["out_hidden_size"] = kHiddenSizeMax;
+  text["intermediate_size"] = vision["intermediate_size"] = kIntermediateSizeMax;
+  text["num_attention_heads"] = text["num_key_value_heads"] = vision["num_heads"] = kHeadsMax;
+  text["linear_num_key_heads"] = text["linear_num_value_heads"] = kHeadsMax;
+  vision["patch_size"] = 64;
+  vision["spatial_merge_size"] = vision["temporal_patch_size"] = 8;
+  vision["num_position_embeddings"] = 1 << 20;
+  const ModelConfig config = test::config_of(json);
+  EXPECT_GT(count_parameters(config).total(), std::int64_t{1} << 45);
+  EXPECT_LT(weight_bytes(config, WeightPreset::bf16).total(), std::int64_t{1} << 50);
+  const MemoryQuery query{.context_tokens = kPositionsMax, .with_mtp = true, .with_vision = true};
+  EXPECT_GT(estimate_memory(config, query)->kv_bytes, std::int64_t{1} << 52);
+}
+
 TEST(MemoryEstimate, RejectsWhatIsNoSize) {
   const ModelConfig config = config_27b();
-  test::expect_error(estimate_memory(config, {.context_tokens = -1}), ErrorCode::invalid_argument,
-                     {"context_tokens -1"});
-  test::expect_error(estimate_memory(config, {.context_tokens = kPositionsMax + 1}),
-                     ErrorCode::invalid_argument, {"context_tokens"});
-  test::expect_error(estimate_memory(config, {.context_tokens = 64, .sequences = -1}),
-                     ErrorCode::invalid_argument, {"-1 sequences"});
-  test::expect_error(estimate_memory(config, {.context_tokens = kPositionsMax,
-                                              .sequences = std::int64_t{1} << 40}),
-                     ErrorCode::invalid_argument, {"not a memory size"});
+  EXPECT_ERROR(estimate_memory(config, {.context_tokens = -1}), ErrorCode::invalid_argument,
+               {"context_tokens -1"});
+  EXPECT_ERROR(estimate_memory(config, {.context_tokens = kPositionsMax + 1}),
+               ErrorCode::invalid_argument, {"context_tokens"});
+  EXPECT_ERROR(estimate_memory(config, {.context_tokens = 64, .sequences = -1}),
+               ErrorCode::invalid_argument, {"-1 sequences"});
+  EXPECT_ERROR(estimate_memory(
+                   config, {.context_tokens = kPositionsMax, .sequences = std::int64_t{1} << 40}),
+               ErrorCode::invalid_argument, {"not a memory size"});
 }
 
 }  // namespace

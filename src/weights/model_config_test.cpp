@@ -5,13 +5,13 @@
 #include <string>
 #include <tuple>
 
-#include "weights/test_support.h"
+#include "weights/test_files.h"
+#include "weights/test_models.h"
 
 namespace sluice {
 namespace {
 
 namespace json = boost::json;
-using test::expect_error;
 
 // "text_config.rope_parameters.rope_type" set to a JSON text; an empty text removes the field.
 std::string patched(const json::object& base, std::string_view path, std::string_view value) {
@@ -165,7 +165,7 @@ TEST_P(ModelConfigRejects, WithFieldValueAndExpectation) {
   const Rejection& rejection = GetParam();
   const std::string_view path(rejection.path);
   const std::string_view leaf = path.substr(path.rfind('.') + 1);
-  expect_error(parse_patched(rejection.path, rejection.value), rejection.code,
+  EXPECT_ERROR(parse_patched(rejection.path, rejection.value), rejection.code,
                {"config.json: ", leaf, rejection.message_part});
 }
 
@@ -285,7 +285,7 @@ TEST(ModelConfig, RejectsOtherFp8Layouts) {
                                        {"activation_scheme", "dynamic"},
                                        {"weight_block_size", {128, 128}}};
     const std::string text = patched(document, std::string("quantization_config.") + key, value);
-    expect_error(parse_model_config(text, "config.json"), kUnsupported, {key, part});
+    EXPECT_ERROR(parse_model_config(text, "config.json"), kUnsupported, {key, part});
   }
 }
 
@@ -294,32 +294,32 @@ TEST(ModelConfig, RejectsOddRotaryDim) {
   document["text_config"].as_object().erase("partial_rotary_factor");
   const std::string odd =
       patched(document, "text_config.rope_parameters.partial_rotary_factor", "0.26171875");
-  expect_error(parse_model_config(odd, "c"), kUnsupported, {"partial_rotary_factor", "67"});
+  EXPECT_ERROR(parse_model_config(odd, "c"), kUnsupported, {"partial_rotary_factor", "67"});
   const std::string broken =
       patched(document, "text_config.rope_parameters.partial_rotary_factor", "0.3");
-  expect_error(parse_model_config(broken, "c"), kUnsupported, {"partial_rotary_factor", "76.8"});
+  EXPECT_ERROR(parse_model_config(broken, "c"), kUnsupported, {"partial_rotary_factor", "76.8"});
 }
 
 TEST(ModelConfig, RejectsUnknownLayerTypes) {
   json::object document = test::tiny_json();
   document["text_config"].as_object()["layer_types"] = {"linear_attention", "sliding_attention"};
-  expect_error(parse_model_config(json::serialize(document), "c"), kUnsupported,
+  EXPECT_ERROR(parse_model_config(json::serialize(document), "c"), kUnsupported,
                {"layer_types", "entry 1", "sliding_attention"});
   document["text_config"].as_object()["layer_types"] = {"linear_attention", 1};
-  expect_error(parse_model_config(json::serialize(document), "c"), kCorrupt, {"layer_types"});
+  EXPECT_ERROR(parse_model_config(json::serialize(document), "c"), kCorrupt, {"layer_types"});
 }
 
 TEST(ModelConfig, RejectsBrokenJson) {
-  expect_error(parse_model_config("", "c"), kCorrupt, {"c: not valid JSON"});
-  expect_error(parse_model_config("{\"a\": 1", "c"), kCorrupt, {"not valid JSON"});
-  expect_error(parse_model_config("{} {}", "c"), kCorrupt, {"not valid JSON", "near byte"});
-  expect_error(parse_model_config("[]", "c"), kCorrupt, {"want a JSON object"});
-  expect_error(parse_model_config("{\"a\": \"\xff\"}", "c"), kCorrupt, {"not valid JSON"});
-  expect_error(parse_model_config(R"({"a": {"b": 1, "b": 1}})", "c"), kCorrupt,
+  EXPECT_ERROR(parse_model_config("", "c"), kCorrupt, {"c: not valid JSON"});
+  EXPECT_ERROR(parse_model_config("{\"a\": 1", "c"), kCorrupt, {"not valid JSON"});
+  EXPECT_ERROR(parse_model_config("{} {}", "c"), kCorrupt, {"not valid JSON", "near byte"});
+  EXPECT_ERROR(parse_model_config("[]", "c"), kCorrupt, {"want a JSON object"});
+  EXPECT_ERROR(parse_model_config("{\"a\": \"\xff\"}", "c"), kCorrupt, {"not valid JSON"});
+  EXPECT_ERROR(parse_model_config(R"({"a": {"b": 1, "b": 1}})", "c"), kCorrupt,
                {"key \"b\" appears twice"});
-  expect_error(parse_model_config(R"({"a": 1, "\u0061": 1})", "c"), kCorrupt, {"appears twice"});
+  EXPECT_ERROR(parse_model_config(R"({"a": 1, "\u0061": 1})", "c"), kCorrupt, {"appears twice"});
   const std::string deep = "{\"a\":" + std::string(100000, '[');
-  expect_error(parse_model_config(deep, "c"), kCorrupt, {"nesting limit 16"});
+  EXPECT_ERROR(parse_model_config(deep, "c"), kCorrupt, {"nesting limit 16"});
 }
 
 TEST(ModelConfig, MessagesCutHostileText) {
@@ -332,11 +332,11 @@ TEST(ModelConfig, MessagesCutHostileText) {
 
 TEST(ModelConfig, LoadsFromADirectory) {
   const test::TemporaryDirectory directory;
-  expect_error(load_model_config(directory.path()), ErrorCode::not_found, {"config.json"});
+  EXPECT_ERROR(load_model_config(directory.path()), ErrorCode::not_found, {"config.json"});
   test::write_file(directory / "config.json", json::serialize(base_json()));
   EXPECT_TRUE(load_model_config(directory.path()).has_value());
   test::write_file(directory / "config.json", std::string(kConfigBytesMax + 1, ' '));
-  expect_error(load_model_config(directory.path()), ErrorCode::resource_exhausted, {"config.json"});
+  EXPECT_ERROR(load_model_config(directory.path()), ErrorCode::resource_exhausted, {"config.json"});
 }
 
 }  // namespace

@@ -4,13 +4,12 @@
 
 #include <string>
 
-#include "weights/test_support.h"
+#include "weights/test_files.h"
 
 namespace sluice {
 namespace {
 
 using test::as_bytes;
-using test::expect_error;
 using test::safetensors_image;
 
 constexpr ErrorCode kCorrupt = ErrorCode::corrupt_data;
@@ -48,18 +47,18 @@ TEST(SafetensorsParse, ReadsNamesWithEscapes) {
 }
 
 TEST(SafetensorsParse, RejectsBrokenFrames) {
-  expect_error(parse_safetensors({}, "f"), kCorrupt, {"f: 0 bytes, too short"});
-  expect_error(parse_safetensors(as_bytes("1234567"), "f"), kCorrupt, {"7 bytes, too short"});
+  EXPECT_ERROR(parse_safetensors({}, "f"), kCorrupt, {"f: 0 bytes, too short"});
+  EXPECT_ERROR(parse_safetensors(as_bytes("1234567"), "f"), kCorrupt, {"7 bytes, too short"});
   const auto with_size = [](std::uint64_t size, std::string_view rest) {
     std::string image(sizeof(size), '\0');
     std::memcpy(image.data(), &size, sizeof(size));
     image += rest;
     return parse_safetensors(as_bytes(image), "f");
   };
-  expect_error(with_size(3, "{}"), kCorrupt, {"header of 3 bytes, but only 2"});
-  expect_error(with_size(100'000'001, "{}"), kCorrupt, {"the limit is 100000000"});
-  expect_error(with_size(~std::uint64_t{0}, "{}"), kCorrupt, {"18446744073709551615"});
-  expect_error(with_size(0, ""), kCorrupt, {"not valid JSON"});
+  EXPECT_ERROR(with_size(3, "{}"), kCorrupt, {"header of 3 bytes, but only 2"});
+  EXPECT_ERROR(with_size(100'000'001, "{}"), kCorrupt, {"the limit is 100000000"});
+  EXPECT_ERROR(with_size(~std::uint64_t{0}, "{}"), kCorrupt, {"18446744073709551615"});
+  EXPECT_ERROR(with_size(0, ""), kCorrupt, {"not valid JSON"});
 }
 
 struct Hostile {
@@ -74,7 +73,7 @@ class SafetensorsRejects : public testing::TestWithParam<Hostile> {};
 
 TEST_P(SafetensorsRejects, WithAReason) {
   const Hostile& hostile = GetParam();
-  expect_error(parse_header(hostile.header, hostile.data_bytes), hostile.code,
+  EXPECT_ERROR(parse_header(hostile.header, hostile.data_bytes), hostile.code,
                {"f: ", hostile.first, hostile.second});
 }
 
@@ -171,11 +170,11 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(SafetensorsParse, BoundsWhatANameMayCost) {
   const std::string long_name = "{\"" + std::string(5000, 'n') + "\": {}}";
-  expect_error(parse_header(long_name, 0), kCorrupt, {"longer than 1024 bytes"});
+  EXPECT_ERROR(parse_header(long_name, 0), kCorrupt, {"longer than 1024 bytes"});
   const std::string deep = "{\"a\": {\"shape\": " + std::string(1'000'000, '[');
-  expect_error(parse_header(deep, 0), kCorrupt, {"f: "});
+  EXPECT_ERROR(parse_header(deep, 0), kCorrupt, {"f: "});
   const std::string list = "{\"a\": {\"shape\": [" + std::string(1'000'000, '1');
-  expect_error(parse_header(list, 0), kCorrupt, {"f: "});
+  EXPECT_ERROR(parse_header(list, 0), kCorrupt, {"f: "});
 }
 
 class CheckpointOpen : public testing::Test {
@@ -216,12 +215,12 @@ TEST_F(CheckpointOpen, Shards) {
 }
 
 TEST_F(CheckpointOpen, RejectsWhatIsNotThere) {
-  expect_error(Checkpoint::open(directory_ / "none"), ErrorCode::not_found, {"none"});
-  expect_error(open(), ErrorCode::not_found, {"neither model.safetensors nor"});
+  EXPECT_ERROR(Checkpoint::open(directory_ / "none"), ErrorCode::not_found, {"none"});
+  EXPECT_ERROR(open(), ErrorCode::not_found, {"neither model.safetensors nor"});
   write_index(R"({"a": "x.safetensors"})");
-  expect_error(open(), ErrorCode::not_found, {"x.safetensors"});
+  EXPECT_ERROR(open(), ErrorCode::not_found, {"x.safetensors"});
   std::filesystem::create_directory(directory_ / "x.safetensors");
-  expect_error(open(), ErrorCode::io, {"x.safetensors"});
+  EXPECT_ERROR(open(), ErrorCode::io, {"x.safetensors"});
 }
 
 TEST_F(CheckpointOpen, RejectsATruncatedFile) {
@@ -229,7 +228,7 @@ TEST_F(CheckpointOpen, RejectsATruncatedFile) {
   const std::string image = test::read_file(directory_ / "model.safetensors");
   for (std::size_t size = 0; size < image.size(); ++size) {
     test::write_file(directory_ / "model.safetensors", std::string_view(image).substr(0, size));
-    expect_error(open(), kCorrupt, {"model.safetensors"});
+    EXPECT_ERROR(open(), kCorrupt, {"model.safetensors"});
   }
 }
 
@@ -237,14 +236,14 @@ TEST_F(CheckpointOpen, RejectsAnInconsistentIndex) {
   write_shard("x-1.safetensors", "a");
   write_shard("x-2.safetensors", "b");
   write_index(R"({"a": "x-1.safetensors", "b": "x-2.safetensors", "c": "x-2.safetensors"})");
-  expect_error(open(), kCorrupt, {"tensor c is not in its shard x-2.safetensors"});
+  EXPECT_ERROR(open(), kCorrupt, {"tensor c is not in its shard x-2.safetensors"});
   write_index(R"({"a": "x-1.safetensors", "c": "x-2.safetensors"})");
-  expect_error(open(), kCorrupt, {"x-2.safetensors holds tensor b, which the index does not list"});
+  EXPECT_ERROR(open(), kCorrupt, {"x-2.safetensors holds tensor b, which the index does not list"});
   write_index(R"({"a": "x-1.safetensors", "b": "x-1.safetensors", "c": "x-2.safetensors"})");
-  expect_error(open(), kCorrupt, {"holds tensor b, which the index puts into x-1.safetensors"});
+  EXPECT_ERROR(open(), kCorrupt, {"holds tensor b, which the index puts into x-1.safetensors"});
   write_shard("x-2.safetensors", "a");  // the same tensor in two shards
   write_index(R"({"a": "x-1.safetensors", "b": "x-2.safetensors"})");
-  expect_error(open(), kCorrupt, {"holds tensor a, which the index puts into x-1.safetensors"});
+  EXPECT_ERROR(open(), kCorrupt, {"holds tensor a, which the index puts into x-1.safetensors"});
 }
 
 TEST_F(CheckpointOpen, RejectsPathsInTheIndex) {
@@ -252,31 +251,31 @@ TEST_F(CheckpointOpen, RejectsPathsInTheIndex) {
   for (const char* shard : {"../x.safetensors", "/etc/passwd", "..", ".", "", "a/b", "a\\\\b",
                             "x.safetensors\\u0000"}) {
     write_index("{\"a\": \"" + std::string(shard) + "\"}");
-    expect_error(open(), kCorrupt, {"weight_map.a", "without directories"});
+    EXPECT_ERROR(open(), kCorrupt, {"weight_map.a", "without directories"});
   }
 }
 
 TEST_F(CheckpointOpen, RejectsABrokenIndex) {
   for (const char* weight_map : {"[]", "null", "7"}) {
     write_index(weight_map);
-    expect_error(open(), kCorrupt, {"index.json", "weight_map"});
+    EXPECT_ERROR(open(), kCorrupt, {"index.json", "weight_map"});
   }
   write_index("{\"a\": 1}");
-  expect_error(open(), kCorrupt, {"weight_map.a is not a file name"});
+  EXPECT_ERROR(open(), kCorrupt, {"weight_map.a is not a file name"});
   write_index(R"({"a": "x", "a": "y"})");
-  expect_error(open(), kCorrupt, {"\"a\" appears twice"});
+  EXPECT_ERROR(open(), kCorrupt, {"\"a\" appears twice"});
   test::write_file(directory_ / "model.safetensors.index.json", "[");
-  expect_error(open(), kCorrupt, {"not valid JSON"});
+  EXPECT_ERROR(open(), kCorrupt, {"not valid JSON"});
   test::write_file(directory_ / "model.safetensors.index.json",
                    std::string(kShardIndexBytesMax + 1, ' '));
-  expect_error(open(), ErrorCode::resource_exhausted, {"index.json"});
+  EXPECT_ERROR(open(), ErrorCode::resource_exhausted, {"index.json"});
 }
 
 TEST_F(CheckpointOpen, RejectsTwoAnswersToWhichWeights) {
   write_shard("model.safetensors", "a");
   write_shard("x.safetensors", "a");
   write_index(R"({"a": "x.safetensors"})");
-  expect_error(open(), kCorrupt, {"does not name the model.safetensors beside it"});
+  EXPECT_ERROR(open(), kCorrupt, {"does not name the model.safetensors beside it"});
   write_index(R"({"a": "model.safetensors"})");
   EXPECT_TRUE(open().has_value());
 }
@@ -287,7 +286,7 @@ TEST_F(CheckpointOpen, RejectsTooManyShards) {
     weight_map += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":\"" + std::to_string(i) + "\"";
   }
   write_index(weight_map + "}");
-  expect_error(open(), kCorrupt, {"4097 shards, the limit is 4096"});
+  EXPECT_ERROR(open(), kCorrupt, {"4097 shards, the limit is 4096"});
 }
 
 }  // namespace

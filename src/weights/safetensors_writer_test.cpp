@@ -8,13 +8,12 @@
 #include <vector>
 
 #include "weights/safetensors.h"
-#include "weights/test_support.h"
+#include "weights/test_files.h"
 
 namespace sluice {
 namespace {
 
 using test::as_bytes;
-using test::expect_error;
 
 // Makes every write past `bytes` fail with EFBIG for its lifetime, as a full disk would.
 class FileSizeLimit {
@@ -72,7 +71,7 @@ TEST(SafetensorsWriter, RoundTrips) {
 TEST(SafetensorsWriter, RejectsViewsThatLie) {
   const test::TemporaryDirectory directory;
   const TensorView lie{.dtype = DType::f32, .shape = {2}, .bytes = as_bytes(kSixBytes)};
-  expect_error(write_safetensors(directory / "f", {{"t", lie}}), ErrorCode::invalid_argument,
+  EXPECT_ERROR(write_safetensors(directory / "f", {{"t", lie}}), ErrorCode::invalid_argument,
                {"tensor t", "want 8 bytes"});
   const TensorView good{.dtype = DType::u8, .shape = {6}, .bytes = as_bytes(kSixBytes)};
   for (const char* name : {"__metadata__", "\xff\xfe"}) {
@@ -91,7 +90,7 @@ TEST(SafetensorsWriter, LeavesNothingBehindOnAFullDisk) {
   const TensorMap tensors{{"t", {.dtype = DType::u8, .shape = {100'000}, .bytes = data}}};
   for (const rlim_t bytes : {0UL, 100UL, 50'000UL}) {
     const FileSizeLimit limit(bytes);
-    expect_error(write_safetensors(directory / "f", tensors), ErrorCode::io, {"cannot write", "f"});
+    EXPECT_ERROR(write_safetensors(directory / "f", tensors), ErrorCode::io, {"cannot write", "f"});
   }
   EXPECT_EQ(directory.file_count(), 1U);
   EXPECT_EQ(test::read_file(directory / "f"), old_content);
@@ -99,14 +98,14 @@ TEST(SafetensorsWriter, LeavesNothingBehindOnAFullDisk) {
 
 TEST(SafetensorsWriter, RefusesOtherTargets) {
   const test::TemporaryDirectory directory;
-  expect_error(write_safetensors(directory / "no/such/folder", {}), ErrorCode::io,
+  EXPECT_ERROR(write_safetensors(directory / "no/such/folder", {}), ErrorCode::io,
                {"cannot create", "no/such"});
   std::filesystem::create_directory(directory / "folder");
-  expect_error(write_safetensors(directory / "folder", {}), ErrorCode::invalid_argument,
+  EXPECT_ERROR(write_safetensors(directory / "folder", {}), ErrorCode::invalid_argument,
                {"not a regular file"});
   // Renaming over a device would destroy it.
-  expect_error(write_safetensors("/dev/null", {}), ErrorCode::invalid_argument, {"/dev/null"});
-  expect_error(write_safetensors("/proc/sluice.safetensors", {}), ErrorCode::io, {"/proc"});
+  EXPECT_ERROR(write_safetensors("/dev/null", {}), ErrorCode::invalid_argument, {"/dev/null"});
+  EXPECT_ERROR(write_safetensors("/proc/sluice.safetensors", {}), ErrorCode::io, {"/proc"});
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
 }
 
@@ -131,8 +130,8 @@ TEST(SafetensorsRowWriter, WritesPieceByPiece) {
   ASSERT_TRUE(read.has_value()) << read.error().message;
   EXPECT_EQ(read->at("logits").shape, (Shape{3, 2}));
   EXPECT_EQ(std::memcmp(read->at("logits").bytes.data(), values.data(), sizeof(values)), 0);
-  expect_error(writer.finish(), ErrorCode::invalid_argument, {"finished"});
-  expect_error(writer.append({}), ErrorCode::invalid_argument, {"finished"});
+  EXPECT_ERROR(writer.finish(), ErrorCode::invalid_argument, {"finished"});
+  EXPECT_ERROR(writer.append({}), ErrorCode::invalid_argument, {"finished"});
 }
 
 TEST(SafetensorsRowWriter, RejectsWrongCounts) {
@@ -140,12 +139,12 @@ TEST(SafetensorsRowWriter, RejectsWrongCounts) {
   const std::array<float, 8> values{};
   {
     SafetensorsRowWriter writer = *SafetensorsRowWriter::create(options(directory / "f"));
-    expect_error(writer.append(std::span(values).first(3)), ErrorCode::invalid_argument,
+    EXPECT_ERROR(writer.append(std::span(values).first(3)), ErrorCode::invalid_argument,
                  {"tensor logits", "3 more values"});
-    expect_error(writer.append(values), ErrorCode::invalid_argument, {"[3, 2]"});
-    expect_error(writer.finish(), ErrorCode::invalid_argument, {"0 rows written, want 3"});
+    EXPECT_ERROR(writer.append(values), ErrorCode::invalid_argument, {"[3, 2]"});
+    EXPECT_ERROR(writer.finish(), ErrorCode::invalid_argument, {"0 rows written, want 3"});
     EXPECT_TRUE(writer.append(std::span(values).first(6)).has_value());
-    expect_error(writer.append(std::span(values).first(2)), ErrorCode::invalid_argument, {"row 3"});
+    EXPECT_ERROR(writer.append(std::span(values).first(2)), ErrorCode::invalid_argument, {"row 3"});
   }
   EXPECT_EQ(directory.file_count(), 0U) << "an unfinished file stayed";
   SafetensorsRowWriter::Options bad = options(directory / "f");
@@ -154,7 +153,7 @@ TEST(SafetensorsRowWriter, RejectsWrongCounts) {
   bad.rows = std::int64_t{1} << 62;
   EXPECT_FALSE(SafetensorsRowWriter::create(bad).has_value());
   bad = options(directory / "no/folder");
-  expect_error(SafetensorsRowWriter::create(bad), ErrorCode::io, {"cannot create"});
+  EXPECT_ERROR(SafetensorsRowWriter::create(bad), ErrorCode::io, {"cannot create"});
 }
 
 TEST(SafetensorsRowWriter, FailsOnceAndForAllOnAFullDisk) {
@@ -165,11 +164,11 @@ TEST(SafetensorsRowWriter, FailsOnceAndForAllOnAFullDisk) {
   const std::vector<float> values(20'000);
   {
     const FileSizeLimit limit(4096);
-    expect_error(writer.append(values), ErrorCode::io, {"cannot write"});
+    EXPECT_ERROR(writer.append(values), ErrorCode::io, {"cannot write"});
   }
   EXPECT_EQ(directory.file_count(), 0U);
-  expect_error(writer.append(values), ErrorCode::invalid_argument, {"finished or failed"});
-  expect_error(writer.finish(), ErrorCode::invalid_argument, {"finished or failed"});
+  EXPECT_ERROR(writer.append(values), ErrorCode::invalid_argument, {"finished or failed"});
+  EXPECT_ERROR(writer.finish(), ErrorCode::invalid_argument, {"finished or failed"});
 }
 
 }  // namespace

@@ -9,12 +9,10 @@
 
 #include "platform/float_mode.h"
 #include "weights/tensor_registry.h"
-#include "weights/test_support.h"
+#include "weights/test_files.h"
 
 namespace sluice {
 namespace {
-
-using test::expect_error;
 
 template <typename T>
 std::string raw(const std::vector<T>& values) {
@@ -114,19 +112,19 @@ TEST_F(ReadTest, RejectsBadRequests) {
   const auto read = [&](std::string_view name, std::int64_t begin, std::int64_t count) {
     return read_matrix_rows_bf16(checkpoint, name, begin, count, out);
   };
-  expect_error(read("none", 0, 3), ErrorCode::not_found, {"tensor none", "not in"});
-  expect_error(read("v", 0, 3), ErrorCode::invalid_argument, {"tensor v: shape [3]"});
-  expect_error(read("w", 1, 3), ErrorCode::invalid_argument, {"tensor w: 3 rows from 1", "[3, 2]"});
-  expect_error(read("w", -1, 3), ErrorCode::invalid_argument, {"from -1"});
-  expect_error(read("w", 0, -3), ErrorCode::invalid_argument, {"-3 rows"});
-  expect_error(read("w", 4, 0), ErrorCode::invalid_argument, {"0 rows from 4"});
-  expect_error(read("w", 0, 2), ErrorCode::invalid_argument, {"into 6 values"});
-  expect_error(read("w", std::numeric_limits<std::int64_t>::max(), 3), ErrorCode::invalid_argument,
+  EXPECT_ERROR(read("none", 0, 3), ErrorCode::not_found, {"tensor none", "not in"});
+  EXPECT_ERROR(read("v", 0, 3), ErrorCode::invalid_argument, {"tensor v: shape [3]"});
+  EXPECT_ERROR(read("w", 1, 3), ErrorCode::invalid_argument, {"tensor w: 3 rows from 1", "[3, 2]"});
+  EXPECT_ERROR(read("w", -1, 3), ErrorCode::invalid_argument, {"from -1"});
+  EXPECT_ERROR(read("w", 0, -3), ErrorCode::invalid_argument, {"-3 rows"});
+  EXPECT_ERROR(read("w", 4, 0), ErrorCode::invalid_argument, {"0 rows from 4"});
+  EXPECT_ERROR(read("w", 0, 2), ErrorCode::invalid_argument, {"into 6 values"});
+  EXPECT_ERROR(read("w", std::numeric_limits<std::int64_t>::max(), 3), ErrorCode::invalid_argument,
                {"tensor w"});
   out.resize(3);
-  expect_error(read("i", 0, 1), ErrorCode::unsupported, {"tensor i: dtype I8"});
-  expect_error(read_vector_f32(checkpoint, "i"), ErrorCode::unsupported, {"tensor i: dtype I8"});
-  expect_error(read_vector_f32(checkpoint, "none"), ErrorCode::not_found, {"tensor none"});
+  EXPECT_ERROR(read("i", 0, 1), ErrorCode::unsupported, {"tensor i: dtype I8"});
+  EXPECT_ERROR(read_vector_f32(checkpoint, "i"), ErrorCode::unsupported, {"tensor i: dtype I8"});
+  EXPECT_ERROR(read_vector_f32(checkpoint, "none"), ErrorCode::not_found, {"tensor none"});
 }
 
 TEST_F(ReadTest, RejectsValuesThatAreNotFinite) {
@@ -137,11 +135,11 @@ TEST_F(ReadTest, RejectsValuesThatAreNotFinite) {
   const Checkpoint checkpoint = open();
   std::vector<bf16_t> out(2);
   EXPECT_TRUE(read_matrix_rows_bf16(checkpoint, "w", 0, 1, out).has_value());
-  expect_error(read_matrix_rows_bf16(checkpoint, "w", 1, 1, out), ErrorCode::corrupt_data,
+  EXPECT_ERROR(read_matrix_rows_bf16(checkpoint, "w", 1, 1, out), ErrorCode::corrupt_data,
                {"tensor w: row 1, column 1 is nan"});
-  expect_error(read_matrix_rows_bf16(checkpoint, "f", 0, 1, out), ErrorCode::corrupt_data,
+  EXPECT_ERROR(read_matrix_rows_bf16(checkpoint, "f", 0, 1, out), ErrorCode::corrupt_data,
                {"tensor f: row 0, column 1 is inf"});
-  expect_error(read_vector_f32(checkpoint, "v"), ErrorCode::corrupt_data,
+  EXPECT_ERROR(read_vector_f32(checkpoint, "v"), ErrorCode::corrupt_data,
                {"tensor v: element 1 is inf"});
 }
 
@@ -202,21 +200,21 @@ TEST_F(ReadTest, RejectsBrokenFp8) {
   std::vector<bf16_t> out(2);
   add("w", "F8_E4M3", {1, 2}, std::string("\x38\x7f", 2));  // 1.0, NaN
   add("w_scale_inv", "BF16", {1, 1}, raw(std::vector<bf16_t>{0x3f80}));
-  expect_error(read_matrix_rows_bf16(open(), "w", 0, 1, out), ErrorCode::corrupt_data,
+  EXPECT_ERROR(read_matrix_rows_bf16(open(), "w", 0, 1, out), ErrorCode::corrupt_data,
                {"tensor w: row 0, column 1 is nan"});
   reset();
   add("w", "F8_E4M3", {1, 2}, "\x38\x38");
   add("w_scale_inv", "BF16", {1, 1}, raw(std::vector<bf16_t>{0x7f80}));
-  expect_error(read_matrix_rows_bf16(open(), "w", 0, 1, out), ErrorCode::corrupt_data,
+  EXPECT_ERROR(read_matrix_rows_bf16(open(), "w", 0, 1, out), ErrorCode::corrupt_data,
                {"tensor w: scale [0, 0] is inf"});
   reset();
   add("w", "F8_E4M3", {1, 2}, "\x38\x38");
   add("w_scale_inv", "BF16", {2, 1}, raw(std::vector<bf16_t>{0x3f80, 0x3f80}));
-  expect_error(read_matrix_rows_bf16(open(), "w", 0, 1, out), ErrorCode::corrupt_data,
+  EXPECT_ERROR(read_matrix_rows_bf16(open(), "w", 0, 1, out), ErrorCode::corrupt_data,
                {"tensor w_scale_inv: BF16 [2, 1], want BF16 or F32 [1, 1]"});
   reset();
   add("w", "F8_E4M3", {1, 2}, "\x38\x38");
-  expect_error(read_matrix_rows_bf16(open(), "w", 0, 1, out), ErrorCode::not_found,
+  EXPECT_ERROR(read_matrix_rows_bf16(open(), "w", 0, 1, out), ErrorCode::not_found,
                {"tensor w_scale_inv"});
 }
 

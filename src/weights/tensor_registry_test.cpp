@@ -5,13 +5,13 @@
 #include <set>
 #include <string>
 
-#include "weights/test_support.h"
+#include "weights/test_files.h"
+#include "weights/test_models.h"
 
 namespace sluice {
 namespace {
 
 using test::CheckpointFiles;
-using test::expect_error;
 
 constexpr ErrorCode kCorrupt = ErrorCode::corrupt_data;
 const std::string kLinear = "model.language_model.layers.0.";
@@ -85,68 +85,68 @@ TEST(TensorRegistry, GroupsAreAllOrNothing) {
 
   CheckpointFiles partial(test::tiny_json());
   partial.tensors.erase("mtp.fc.weight");
-  expect_error(partial.check(), kCorrupt, {"1 of 15 MTP tensors", "mtp.fc.weight [32, 64]"});
+  EXPECT_ERROR(partial.check(), kCorrupt, {"1 of 15 MTP tensors", "mtp.fc.weight [32, 64]"});
   EXPECT_TRUE(has_group(partial.config, *partial.open(), TensorGroup::mtp));
 
   CheckpointFiles blind(test::tiny_json());
   blind.remove_prefix("model.visual.blocks.");
-  expect_error(blind.check(), kCorrupt,
+  EXPECT_ERROR(blind.check(), kCorrupt,
                {"12 of 21 vision tensors", "model.visual.blocks.0", ", ..."});
 }
 
 TEST(TensorRegistry, RejectsMissingTextTensors) {
   CheckpointFiles files(test::tiny_json());
   files.tensors.erase(kLinear + "linear_attn.dt_bias");
-  expect_error(files.check(), kCorrupt, {"1 of ", "text tensors are missing", "dt_bias [4]"});
+  EXPECT_ERROR(files.check(), kCorrupt, {"1 of ", "text tensors are missing", "dt_bias [4]"});
   CheckpointFiles headless(test::tiny_json());
   headless.tensors.erase("lm_head.weight");
-  expect_error(headless.check(), kCorrupt, {"lm_head.weight [40, 32]"});
+  EXPECT_ERROR(headless.check(), kCorrupt, {"lm_head.weight [40, 32]"});
   CheckpointFiles empty(test::tiny_json());
   empty.tensors.clear();
-  expect_error(empty.check(), kCorrupt, {"embed_tokens.weight", "0 are there"});
+  EXPECT_ERROR(empty.check(), kCorrupt, {"embed_tokens.weight", "0 are there"});
 }
 
 TEST(TensorRegistry, RejectsExtraTensors) {
   CheckpointFiles files(test::tiny_json());
   files.set(kFull + "self_attn.q_proj.bias", DType::bf16, {128});
-  expect_error(files.check(), kCorrupt,
+  EXPECT_ERROR(files.check(), kCorrupt,
                {"1 tensors that config.json does not account for", "q_proj.bias [128]"});
   // A whole group that the config does not name.
   boost::json::object no_vision = test::tiny_json();
   no_vision.erase("vision_config");
   CheckpointFiles sighted(test::tiny_json());
-  sighted.config = *parse_model_config(boost::json::serialize(no_vision), "c");
-  expect_error(sighted.check(), kCorrupt, {"21 tensors", "model.visual.", ", ..."});
+  sighted.config = test::config_of(no_vision);
+  EXPECT_ERROR(sighted.check(), kCorrupt, {"21 tensors", "model.visual.", ", ..."});
 }
 
 TEST(TensorRegistry, RejectsMisshapenTensors) {
   CheckpointFiles files(test::tiny_json());
   files.set(kFull + "self_attn.q_proj.weight", DType::bf16, {64, 32});  // no gate rows
-  expect_error(files.check(), kCorrupt, {"q_proj.weight: shape [64, 32], want [128, 32]"});
+  EXPECT_ERROR(files.check(), kCorrupt, {"q_proj.weight: shape [64, 32], want [128, 32]"});
   CheckpointFiles flat(test::tiny_json());
   flat.set(kLinear + "linear_attn.conv1d.weight", DType::bf16, {128, 4});
-  expect_error(flat.check(), kCorrupt, {"conv1d.weight: shape [128, 4], want [128, 1, 4]"});
+  EXPECT_ERROR(flat.check(), kCorrupt, {"conv1d.weight: shape [128, 4], want [128, 1, 4]"});
 }
 
 TEST(TensorRegistry, RejectsOtherDTypes) {
   CheckpointFiles files(test::tiny_json());
   files.set(kLinear + "linear_attn.A_log", DType::f64, {4});
-  expect_error(files.check(), kCorrupt, {"A_log: dtype F64, want BF16, F16 or F32"});
+  EXPECT_ERROR(files.check(), kCorrupt, {"A_log: dtype F64, want BF16, F16 or F32"});
   CheckpointFiles integers(test::tiny_json());
   integers.set(kLinear + "mlp.up_proj.weight", DType::i8, {48, 32});
-  expect_error(integers.check(), kCorrupt, {"up_proj.weight: dtype I8"});
+  EXPECT_ERROR(integers.check(), kCorrupt, {"up_proj.weight: dtype I8"});
   CheckpointFiles embedding(test::tiny_json());
   embedding.set("model.language_model.embed_tokens.weight", DType::f8_e4m3, {40, 32});
-  expect_error(embedding.check(), kCorrupt, {"embed_tokens.weight: dtype F8_E4M3"});
+  EXPECT_ERROR(embedding.check(), kCorrupt, {"embed_tokens.weight: dtype F8_E4M3"});
 }
 
 TEST(TensorRegistry, RejectsAmbiguousPrefixes) {
   CheckpointFiles text(test::tiny_json());
   text.set("model.embed_tokens.weight", DType::bf16, {40, 32});
-  expect_error(text.check(), kCorrupt, {"2 are there"});
+  EXPECT_ERROR(text.check(), kCorrupt, {"2 are there"});
   CheckpointFiles mtp(test::tiny_json());
   mtp.set("model.mtp.fc.weight", DType::bf16, {32, 64});
-  expect_error(mtp.check(), kCorrupt, {"under both mtp. and model.mtp."});
+  EXPECT_ERROR(mtp.check(), kCorrupt, {"under both mtp. and model.mtp."});
 }
 
 class TiedCheckpoint : public testing::Test {
@@ -168,9 +168,9 @@ TEST_F(TiedCheckpoint, AcceptsAnEqualCopyOnly) {
   files_.set("lm_head.weight", DType::bf16, {40, 32});
   EXPECT_TRUE(files_.check().has_value());
   files_.bytes("lm_head.weight").back() = std::byte{0};
-  expect_error(files_.check(), kCorrupt, {"lm_head.weight", "tie_word_embeddings is true"});
+  EXPECT_ERROR(files_.check(), kCorrupt, {"lm_head.weight", "tie_word_embeddings is true"});
   files_.set("lm_head.weight", DType::f16, {40, 32});
-  expect_error(files_.check(), kCorrupt, {"lm_head.weight"});
+  EXPECT_ERROR(files_.check(), kCorrupt, {"lm_head.weight"});
 }
 
 class Fp8Checkpoint : public testing::Test {
@@ -203,21 +203,21 @@ TEST_F(Fp8Checkpoint, AcceptsMatricesWithScales) {
 
 TEST_F(Fp8Checkpoint, RejectsWrongScales) {
   files_.set(scale_, DType::bf16, {2, 1});
-  expect_error(files_.check(), kCorrupt, {scale_ + ": shape [2, 1], want [3, 1]"});
+  EXPECT_ERROR(files_.check(), kCorrupt, {scale_ + ": shape [2, 1], want [3, 1]"});
   files_.set(scale_, DType::f16, {3, 1});
-  expect_error(files_.check(), kCorrupt, {scale_ + ": dtype F16, want BF16 or F32"});
+  EXPECT_ERROR(files_.check(), kCorrupt, {scale_ + ": dtype F16, want BF16 or F32"});
   files_.tensors.erase(scale_);
-  expect_error(files_.check(), kCorrupt, {"dtype F8_E4M3, but", scale_ + " is missing"});
+  EXPECT_ERROR(files_.check(), kCorrupt, {"dtype F8_E4M3, but", scale_ + " is missing"});
 }
 
 TEST_F(Fp8Checkpoint, RejectsAScaleWithoutFp8Weight) {
   files_.set(weight_, DType::bf16, {300, 32});
-  expect_error(files_.check(), kCorrupt, {"does not account for", scale_});
+  EXPECT_ERROR(files_.check(), kCorrupt, {"does not account for", scale_});
 }
 
 TEST_F(Fp8Checkpoint, RejectsFp8WithoutQuantizationConfig) {
   files_.config.fp8_weights = false;
-  expect_error(files_.check(), kCorrupt, {weight_, "no fp8 quantization_config"});
+  EXPECT_ERROR(files_.check(), kCorrupt, {weight_, "no fp8 quantization_config"});
 }
 
 }  // namespace

@@ -1,91 +1,23 @@
-// Shared by the tests of weights/: temporary directories, configs of the releases, small
-// checkpoints made from the registry. Not part of the library.
+// Shared by the tests of weights/: configs of the releases and small checkpoints made from the
+// registry. Not part of the library.
 #pragma once
 
-#include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <atomic>
 #include <boost/json.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/check.h"
 #include "weights/model_config.h"
 #include "weights/safetensors.h"
 #include "weights/tensor_registry.h"
+#include "weights/test_files.h"
 
 namespace sluice::test {
-
-// A directory that vanishes with the object.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    static std::atomic<int> counter{0};
-    path_ = std::filesystem::temp_directory_path() /
-            ("sluice-weights-" + std::to_string(getpid()) + "-" + std::to_string(counter++));
-    std::filesystem::create_directories(path_);
-  }
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
-  std::size_t file_count() const {
-    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_),
-                                                  std::filesystem::directory_iterator{}));
-  }
-
- private:
-  std::filesystem::path path_;
-};
-
-inline void write_file(const std::filesystem::path& path, std::string_view content) {
-  std::ofstream file(path, std::ios::binary);
-  file.write(content.data(), static_cast<std::streamsize>(content.size()));
-  ASSERT_TRUE(file.good()) << path;
-}
-
-inline std::string read_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
-inline std::span<const std::byte> as_bytes(std::string_view text) {
-  return std::as_bytes(std::span(text.data(), text.size()));
-}
-
-// A safetensors image: size field, header text, data_bytes bytes of data.
-inline std::string safetensors_image(std::string_view header, std::size_t data_bytes) {
-  const std::uint64_t size = header.size();
-  std::string image(sizeof(size), '\0');
-  std::memcpy(image.data(), &size, sizeof(size));
-  image += header;
-  image.append(data_bytes, '\1');
-  return image;
-}
-
-template <typename T>
-void expect_error(const Result<T>& result, ErrorCode code,
-                  std::initializer_list<std::string_view> parts) {
-  ASSERT_FALSE(result.has_value()) << "no error; expected one about " << *parts.begin();
-  EXPECT_EQ(to_string(result.error().code), to_string(code)) << result.error().message;
-  for (const std::string_view part : parts) {
-    EXPECT_NE(result.error().message.find(part), std::string::npos)
-        << "\"" << part << "\" is not in: " << result.error().message;
-  }
-}
 
 // The sizes by which the releases differ, and their published totals.
 struct Release {
@@ -112,7 +44,7 @@ inline constexpr Release kReleases[]{
 };
 
 inline boost::json::object release_json(const Release& release) {
-  return {{"architectures", {"Qwen3_5ForConditionalGeneration"}},
+  return {{"architectures", boost::json::array{"Qwen3_5ForConditionalGeneration"}},
           {"model_type", "qwen3_5"},
           {"image_token_id", 248056},
           {"tie_word_embeddings", release.tied},
@@ -153,11 +85,15 @@ inline boost::json::object release_json(const Release& release) {
             {"deepstack_visual_indexes", boost::json::array{}}}}};
 }
 
+// The config of a document that is known to be good.
+inline ModelConfig config_of(const boost::json::object& json) {
+  Result<ModelConfig> config = parse_model_config(boost::json::serialize(json), "config.json");
+  SLUICE_CHECK(config.has_value());
+  return *std::move(config);
+}
+
 inline ModelConfig release_config(const Release& release) {
-  Result<ModelConfig> config =
-      parse_model_config(boost::json::serialize(release_json(release)), "config.json");
-  EXPECT_TRUE(config.has_value()) << config.error().message;
-  return config.value_or(ModelConfig{});
+  return config_of(release_json(release));
 }
 
 // A model of a few kilobytes with all three groups of tensors.
@@ -200,9 +136,7 @@ class CheckpointFiles {
   explicit CheckpointFiles(const boost::json::object& config_json,
                            std::string_view text_prefix = "model.language_model.",
                            std::string_view mtp_prefix = "mtp.") {
-    Result<ModelConfig> parsed = parse_model_config(boost::json::serialize(config_json), "config");
-    EXPECT_TRUE(parsed.has_value()) << parsed.error().message;
-    config = *parsed;
+    config = config_of(config_json);
     for (const TensorSpec& spec : list_tensors(config, text_prefix, mtp_prefix)) {
       set(spec.name, DType::bf16, spec.shape);
     }
@@ -221,8 +155,7 @@ class CheckpointFiles {
 
   // Writes the tensors as one file and opens them again.
   Result<Checkpoint> open() const {
-    Result<void> written = write_safetensors(directory / "model.safetensors", tensors);
-    EXPECT_TRUE(written.has_value()) << written.error().message;
+    SLUICE_TRY(write_safetensors(directory / "model.safetensors", tensors));
     return Checkpoint::open(directory.path());
   }
   Result<void> check() const {
