@@ -26,6 +26,7 @@ enum class ApiErrorKind {
   not_found,
   model_not_found,
   method_not_allowed,
+  unsupported_endpoint,
   upgrade_required,
   unsupported_media_type,
   request_too_large,

@@ -1,0 +1,23 @@
+// What every handler works with. All parts outlive the handlers and are safe from any HTTP thread.
+#pragma once
+
+#include <memory>
+
+#include "engine/engine.h"
+#include "server/exchange.h"
+#include "server/readiness.h"
+#include "server/served_model.h"
+#include "server/server_config.h"
+
+namespace sluice {
+
+struct Backend {
+  const ServerConfig* config = nullptr;
+  const ServedModel* model = nullptr;
+  Engine* engine = nullptr;
+  Readiness* readiness = nullptr;
+};
+
+using Handler = void (*)(const Backend& backend, const std::shared_ptr<Exchange>& exchange);
+
+}  // namespace sluice

@@ -1,0 +1,115 @@
+// See completions.h. Choice index = prompt index * n + k.
+#include "server/completions.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "api/openai_completions.h"
+#include "server/error_map.h"
+#include "server/request_common.h"
+
+namespace sluice {
+namespace {
+
+ApiResult<std::vector<TokenId>> encode_prompt(const Backend& backend,
+                                              const CompletionRequest& request,
+                                              const CompletionPrompt& prompt) {
+  if (const auto* ids = std::get_if<std::vector<TokenId>>(&prompt)) {
+    return *ids;
+  }
+  auto ids = backend.model->tokenizer.encode(
+      std::get<std::string>(prompt),
+      request.parse_special ? ControlTokens::parse : ControlTokens::literal);
+  if (!ids) {
+    return std::unexpected(to_api_error(ids.error(), "prompt"));
+  }
+  return std::move(*ids);
+}
+
+// The prompt as text: the string itself, or what the tokens stand for.
+ApiResult<std::string> echo_of(const Backend& backend, const CompletionRequest& request,
+                               const CompletionPrompt& prompt) {
+  if (!request.echo) {
+    return std::string();
+  }
+  if (const auto* text = std::get_if<std::string>(&prompt)) {
+    return *text;
+  }
+  auto text = backend.model->tokenizer.decode(std::get<std::vector<TokenId>>(prompt), false);
+  if (!text) {
+    return std::unexpected(to_api_error(text.error(), "prompt"));
+  }
+  return std::move(*text);
+}
+
+// Adds the sequences and reply options of one prompt.
+std::optional<ApiError> add_prompt(const Backend& backend, const CompletionRequest& request,
+                                   const CompletionPrompt& prompt, const std::string& request_id,
+                                   GenerationPlan& plan, CompletionReplyOptions& options) {
+  const auto token_ids = encode_prompt(backend, request, prompt);
+  if (!token_ids) {
+    return token_ids.error();
+  }
+  const auto echo = echo_of(backend, request, prompt);
+  if (!echo) {
+    return echo.error();
+  }
+  const GenerationFields& fields = request.generation;
+  const auto tokens_max = answer_tokens_max(backend, fields, std::ssize(*token_ids), "prompt");
+  if (!tokens_max) {
+    return tokens_max.error();
+  }
+  const AnswerRules rules{.stop = fields.stop, .keep_stop_text = fields.keep_stop_text};
+  for (PlannedSequence& sequence :
+       plan_sequences(backend, fields, request_id, *token_ids, *tokens_max, rules)) {
+    plan.sequences.push_back(std::move(sequence));
+    options.echoes.push_back(*echo);
+    if (fields.return_token_ids) {
+      options.prompt_token_ids.push_back(*token_ids);
+    }
+  }
+  return std::nullopt;
+}
+
+ApiResult<GenerationPlan> plan_completion(const Backend& backend, const HttpRequest& http,
+                                          std::string body) {
+  if (const auto error = check_admission(backend)) {
+    return std::unexpected(*error);
+  }
+  auto request = parse_completion_request(std::move(body), request_limits(backend));
+  if (!request) {
+    return std::unexpected(std::move(request).error());
+  }
+  const GenerationFields& fields = request->generation;
+  if (const auto error = check_model(backend, fields)) {
+    return std::unexpected(*error);
+  }
+  GenerationPlan plan = make_plan(fields, http);
+  CompletionReplyOptions options{.include_usage = fields.include_usage,
+                                 .continuous_usage = fields.continuous_usage,
+                                 .logprobs = fields.logprobs >= 0,
+                                 .return_token_ids = fields.return_token_ids};
+  for (const CompletionPrompt& prompt : request->prompts) {
+    if (const auto error = add_prompt(backend, *request, prompt, http.id, plan, options)) {
+      return std::unexpected(*error);
+    }
+  }
+  plan.format = std::make_unique<CompletionReply>(make_reply_head(backend, fields, "cmpl-"),
+                                                  std::move(options), token_bytes_of(backend));
+  plan.ignored = std::move(request->ignored);
+  return plan;
+}
+
+}  // namespace
+
+void handle_completions(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
+  auto plan = plan_completion(backend, exchange->request(), exchange->take_body());
+  if (plan) {
+    start_generation(backend, exchange, std::move(*plan));
+  } else {
+    exchange->reply(openai_error_response(plan.error()));
+  }
+}
+
+}  // namespace sluice

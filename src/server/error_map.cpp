@@ -1,0 +1,140 @@
+// See error_map.h. Whatever a client could repeat with the same result is 4xx: SDKs repeat 408,
+// 409, 429 and 5xx by themselves.
+#include "server/error_map.h"
+
+#include <fmt/format.h>
+
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <utility>
+
+namespace sluice {
+namespace {
+
+struct ErrorClass {
+  int status;
+  std::string_view type;
+  std::string_view code;  // empty: null
+  bool retry;
+};
+
+constexpr std::string_view kInvalidRequest = "invalid_request_error";
+
+ErrorClass class_of(ApiErrorKind kind) {
+  switch (kind) {
+    case ApiErrorKind::invalid_json:
+      return {400, kInvalidRequest, "invalid_json", false};
+    case ApiErrorKind::invalid_type:
+      return {400, kInvalidRequest, "invalid_type", false};
+    case ApiErrorKind::missing_parameter:
+      return {400, kInvalidRequest, "missing_required_parameter", false};
+    case ApiErrorKind::invalid_value:
+      return {400, kInvalidRequest, "invalid_value", false};
+    case ApiErrorKind::unsupported_parameter:
+      return {400, kInvalidRequest, "unsupported_parameter", false};
+    case ApiErrorKind::unsupported_content:
+      return {400, kInvalidRequest, "unsupported_content", false};
+    case ApiErrorKind::context_length_exceeded:
+      return {400, kInvalidRequest, "context_length_exceeded", false};
+    case ApiErrorKind::bad_http:
+      return {400, kInvalidRequest, "bad_http", false};
+    case ApiErrorKind::unsupported_endpoint:
+      return {400, kInvalidRequest, "unsupported_endpoint", false};
+    case ApiErrorKind::unauthorized:
+      return {401, kInvalidRequest, "invalid_api_key", false};
+    case ApiErrorKind::forbidden:
+      return {403, "permission_error", "", false};
+    case ApiErrorKind::not_found:
+      return {404, kInvalidRequest, "not_found", false};
+    case ApiErrorKind::model_not_found:
+      return {404, kInvalidRequest, "model_not_found", false};
+    case ApiErrorKind::method_not_allowed:
+      return {405, kInvalidRequest, "method_not_allowed", false};
+    case ApiErrorKind::request_timeout:
+      return {408, kInvalidRequest, "request_timeout", false};
+    case ApiErrorKind::request_too_large:
+      return {413, kInvalidRequest, "request_too_large", false};
+    case ApiErrorKind::unsupported_media_type:
+      return {415, kInvalidRequest, "unsupported_media_type", false};
+    case ApiErrorKind::upgrade_required:
+      return {426, kInvalidRequest, "upgrade_required", false};
+    case ApiErrorKind::headers_too_large:
+      return {431, kInvalidRequest, "headers_too_large", false};
+    case ApiErrorKind::queue_full:
+      return {429, "rate_limit_error", "queue_full", true};
+    case ApiErrorKind::not_ready:
+      return {503, "server_error", "not_ready", true};
+    case ApiErrorKind::deadline_exceeded:
+      return {504, "timeout_error", "deadline_exceeded", false};
+    case ApiErrorKind::internal:
+      break;
+  }
+  return {500, "server_error", "internal_error", false};
+}
+
+boost::json::value text_or_null(std::string_view text) {
+  return text.empty() ? boost::json::value(nullptr)
+                      : boost::json::value(boost::json::string(text.data(), text.size()));
+}
+
+}  // namespace
+
+std::string openai_error_json(const ApiError& error) {
+  const ErrorClass known = class_of(error.kind);
+  return boost::json::serialize(
+      boost::json::object{{"error", boost::json::object{{"message", error.message},
+                                                        {"type", text_or_null(known.type)},
+                                                        {"param", text_or_null(error.param)},
+                                                        {"code", text_or_null(known.code)}}}});
+}
+
+HttpResponse openai_error_response(const ApiError& error) {
+  const ErrorClass known = class_of(error.kind);
+  HttpResponse response{.status = known.status, .body = openai_error_json(error)};
+  response.headers.emplace_back("x-should-retry", known.retry ? "true" : "false");
+  if (known.retry) {
+    response.headers.emplace_back("retry-after", "1");
+  }
+  if (known.status == 401) {
+    response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  }
+  if (known.status == 426) {
+    response.headers.emplace_back("Upgrade", "HTTP/1.1");
+  }
+  return response;
+}
+
+ApiError to_api_error(const Error& error, std::string param) {
+  switch (error.code) {
+    case ErrorCode::invalid_argument:
+      return {ApiErrorKind::invalid_value, error.message, std::move(param)};
+    case ErrorCode::unsupported:
+      return {ApiErrorKind::unsupported_parameter, error.message, std::move(param)};
+    case ErrorCode::resource_exhausted:
+      return {ApiErrorKind::queue_full, error.message, ""};
+    case ErrorCode::deadline:
+      return {ApiErrorKind::deadline_exceeded, error.message, ""};
+    case ErrorCode::cancelled:
+      return {ApiErrorKind::not_ready, "the server is shutting down", ""};
+    case ErrorCode::not_found:
+    case ErrorCode::corrupt_data:
+    case ErrorCode::io:
+    case ErrorCode::internal:
+      break;
+  }
+  // What went wrong inside is in the log, not in the reply.
+  return {ApiErrorKind::internal, "internal error", ""};
+}
+
+ApiError context_overflow_error(const ContextOverflow& overflow, std::string param) {
+  return {
+      ApiErrorKind::context_length_exceeded,
+      fmt::format("This model's maximum context length is {} tokens. However, you requested "
+                  "{} tokens ({} in the messages, {} in the completion). Please reduce the "
+                  "length of the messages or completion.",
+                  overflow.context_tokens_max, overflow.prompt_tokens + overflow.completion_tokens,
+                  overflow.prompt_tokens, overflow.completion_tokens),
+      std::move(param)};
+}
+
+}  // namespace sluice

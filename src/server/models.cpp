@@ -1,0 +1,78 @@
+// See models.h.
+#include "server/models.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <chrono>
+
+#include "server/error_map.h"
+
+namespace sluice {
+namespace {
+
+namespace json = boost::json;
+
+std::vector<std::string> model_names(const ServedModel& model) {
+  std::vector<std::string> names{model.id};
+  names.insert(names.end(), model.aliases.begin(), model.aliases.end());
+  return names;
+}
+
+json::object model_json(const Backend& backend, const std::string& name) {
+  const ServedModel& model = *backend.model;
+  const std::int64_t context = backend.engine->config().context_max;
+  const std::chrono::sys_seconds created{std::chrono::seconds(model.created)};
+  return json::object{
+      {"id", name},
+      {"object", "model"},
+      {"type", "model"},
+      {"created", model.created},
+      {"created_at", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                                 fmt::gmtime(std::chrono::system_clock::to_time_t(created)))},
+      {"owned_by", "local"},
+      {"display_name", name},
+      {"root", model.id},
+      {"max_model_len", context},
+      {"context_length", context},
+      {"max_input_tokens", context},
+      {"max_tokens", context},
+      {"architecture", json::object{{"input_modalities", json::array{"text"}},
+                                    {"output_modalities", json::array{"text"}}}},
+      {"capabilities", json::object{{"tools", false}, {"reasoning", true}, {"vision", false}}}};
+}
+
+}  // namespace
+
+void handle_models(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
+  const std::vector<std::string> names = model_names(*backend.model);
+  json::array list;
+  for (const std::string& name : names) {
+    list.push_back(model_json(backend, name));
+  }
+  exchange->reply({.body = json::serialize(json::object{{"object", "list"},
+                                                        {"data", std::move(list)},
+                                                        {"has_more", false},
+                                                        {"first_id", names.front()},
+                                                        {"last_id", names.back()}})});
+}
+
+void handle_model(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
+  const std::string& path = exchange->request().path;
+  constexpr std::string_view kFolder = "/models/";
+  const std::string name = path.substr(path.find(kFolder) + kFolder.size());
+  const std::vector<std::string> names = model_names(*backend.model);
+  if (std::find(names.begin(), names.end(), name) != names.end()) {
+    exchange->reply({.body = json::serialize(model_json(backend, name))});
+    return;
+  }
+  exchange->reply(openai_error_response(
+      {ApiErrorKind::model_not_found,
+       fmt::format("there is no model of that name; {} is served", backend.model->id), "model"}));
+}
+
+}  // namespace sluice

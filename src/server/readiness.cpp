@@ -1,0 +1,48 @@
+// See readiness.h.
+#include "server/readiness.h"
+
+#include <spdlog/spdlog.h>
+
+#include <boost/asio/post.hpp>
+#include <utility>
+#include <variant>
+
+namespace sluice {
+
+void Readiness::probe(Engine& engine, boost::asio::io_context& io) {
+  Request request;
+  request.id = "readiness";
+  request.token_ids = {0};
+  request.stop.tokens_max = 1;
+  auto stream = engine.submit(std::move(request),
+                              [this, &io] { boost::asio::post(io, [this] { take_events(); }); });
+  if (!stream) {
+    spdlog::error("the engine refused its first request: {}", stream.error().message);
+    probed_.store(Status::device_error);
+    return;
+  }
+  stream_ = std::move(*stream);
+  boost::asio::post(io, [this] { take_events(); });  // what came before stream_ was set
+}
+
+void Readiness::take_events() {
+  const auto stream = stream_;
+  if (!stream) {
+    return;
+  }
+  while (auto event = stream->try_next()) {
+    const auto* finished = std::get_if<GenerationFinished>(&*event);
+    if (finished == nullptr) {
+      continue;
+    }
+    if (finished->reason == FinishReason::error) {
+      spdlog::error("the first forward pass failed: {}",
+                    finished->error ? finished->error->message : "no reason given");
+      probed_.store(Status::device_error);
+    } else {
+      probed_.store(Status::ready);
+    }
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,126 @@
+// See request_common.h.
+#include "server/request_common.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <random>
+#include <utility>
+
+#include "server/error_map.h"
+
+namespace sluice {
+namespace {
+
+std::uint64_t random_seed() {
+  thread_local std::random_device device;
+  return (static_cast<std::uint64_t>(device()) << 32) | device();
+}
+
+// The header x-request-timeout, in seconds; anything that is no positive number is as if absent.
+std::optional<double> timeout_header(const HttpRequest& request) {
+  const std::string_view text = request.header("x-request-timeout");
+  double seconds = 0.0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  constexpr double kTimeoutSecondsMax = 1e6;
+  const bool valid = failure == std::errc() && end == text.data() + text.size() && seconds > 0.0 &&
+                     seconds <= kTimeoutSecondsMax;
+  return valid ? std::optional(seconds) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<ApiError> check_admission(const Backend& backend) {
+  switch (backend.readiness->status()) {
+    case Readiness::Status::draining:
+      return ApiError{ApiErrorKind::not_ready, "the server is shutting down", ""};
+    case Readiness::Status::device_error:
+      return ApiError{ApiErrorKind::not_ready, "the model does not compute on this machine", ""};
+    case Readiness::Status::loading:  // the first forward pass runs; requests may wait behind it
+    case Readiness::Status::ready:
+      break;
+  }
+  return std::nullopt;
+}
+
+std::optional<ApiError> check_model(const Backend& backend, const GenerationFields& fields) {
+  if (!backend.config->strict_model || !fields.model || *fields.model == backend.model->id) {
+    return std::nullopt;
+  }
+  const auto& aliases = backend.model->aliases;
+  if (std::find(aliases.begin(), aliases.end(), *fields.model) != aliases.end()) {
+    return std::nullopt;
+  }
+  return ApiError{ApiErrorKind::model_not_found,
+                  fmt::format("there is no model of that name; {} is served", backend.model->id),
+                  "model"};
+}
+
+RequestLimits request_limits(const Backend& backend) {
+  return {.vocab_size = backend.model->tokenizer.vocab_size()};
+}
+
+ReplyHead make_reply_head(const Backend& backend, const GenerationFields& fields,
+                          std::string_view id_prefix) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return {.id = random_id(id_prefix),
+          .created = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
+          .model = fields.model.value_or(backend.model->id),
+          .fingerprint = backend.model->fingerprint};
+}
+
+ApiResult<std::int64_t> answer_tokens_max(const Backend& backend, const GenerationFields& fields,
+                                          std::int64_t prompt_tokens, const std::string& param) {
+  const std::int64_t context = backend.engine->config().context_max;
+  if (prompt_tokens >= context) {
+    return std::unexpected(
+        context_overflow_error({.context_tokens_max = context,
+                                .prompt_tokens = prompt_tokens,
+                                .completion_tokens = fields.tokens_max.value_or(0)},
+                               param));
+  }
+  const std::int64_t room = context - prompt_tokens;
+  return std::min(fields.tokens_max.value_or(room), room);
+}
+
+std::vector<PlannedSequence> plan_sequences(const Backend& backend, const GenerationFields& fields,
+                                            const std::string& request_id,
+                                            const std::vector<TokenId>& token_ids,
+                                            std::int64_t tokens_max, const AnswerRules& rules) {
+  const GenerationConfig& model = backend.model->generation;
+  Request request;
+  request.id = request_id;
+  request.token_ids = token_ids;
+  request.sampling = resolve_sampling(fields, model, random_seed());
+  request.stop = resolve_stop(fields, model, tokens_max);
+  const std::uint64_t seed = request.sampling.seed;
+  std::vector<PlannedSequence> sequences;
+  for (std::int64_t k = 0; k < fields.choices; ++k) {
+    request.sampling.seed = seed + static_cast<std::uint64_t>(k);
+    sequences.push_back({.request = request, .rules = rules, .counts_prompt = k == 0});
+  }
+  return sequences;
+}
+
+GenerationPlan make_plan(const GenerationFields& fields, const HttpRequest& request) {
+  GenerationPlan plan;
+  plan.stream = fields.stream;
+  plan.skip_special_tokens = fields.skip_special_tokens;
+  plan.keep_tokens = fields.logprobs >= 0;
+  plan.return_token_ids = fields.return_token_ids;
+  plan.timings = fields.timings;
+  plan.reported_stop_ids = fields.stop_token_ids;
+  plan.timeout_seconds = fields.timeout_seconds;
+  if (!plan.timeout_seconds) {
+    plan.timeout_seconds = timeout_header(request);
+  }
+  return plan;
+}
+
+TokenBytes token_bytes_of(const Backend& backend) {
+  return [tokenizer = &backend.model->tokenizer](TokenId id) { return tokenizer->token_bytes(id); };
+}
+
+}  // namespace sluice

@@ -1,0 +1,103 @@
+// See request_reader.h.
+#include "server/request_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/beast/http/error.hpp>
+#include <limits>
+#include <utility>
+
+namespace sluice {
+namespace {
+
+namespace http = boost::beast::http;
+
+std::string text(boost::beast::string_view view) {
+  return {view.data(), view.size()};
+}
+
+}  // namespace
+
+RequestReader::RequestReader(const ReaderLimits& limits) : limits_(limits) {
+  next();
+}
+
+void RequestReader::next() {
+  constexpr std::size_t kHeaderLimitMax = std::numeric_limits<std::uint32_t>::max();
+  parser_.emplace();
+  parser_->header_limit(
+      static_cast<std::uint32_t>(std::min(limits_.header_bytes_max, kHeaderLimitMax)));
+  parser_->body_limit(limits_.body_bytes_max);
+  parser_->eager(false);
+  request_ = HttpRequest{};
+  started_ = !buffer_.empty();
+  has_headers_ = false;
+  expects_continue_ = false;
+  keep_alive_ = false;
+}
+
+RequestReader::Step RequestReader::advance() {
+  if (!parser_->got_some()) {
+    // Some clients end a body with an empty line that is not part of it.
+    buffer_.erase(0, std::min(buffer_.find_first_not_of("\r\n"), buffer_.size()));
+  }
+  while (!parser_->is_done()) {
+    if (buffer_.empty()) {
+      return Step::more;
+    }
+    started_ = true;
+    boost::beast::error_code error;
+    const std::size_t used =
+        parser_->put(boost::asio::const_buffer(buffer_.data(), buffer_.size()), error);
+    buffer_.erase(0, used);
+    if (error == http::error::need_more) {
+      return Step::more;
+    }
+    if (error) {
+      return fail(error);
+    }
+    if (!has_headers_ && parser_->is_header_done()) {
+      take_head();
+      return Step::headers;
+    }
+  }
+  request_.body = std::move(parser_->get().body());
+  return Step::done;
+}
+
+std::size_t RequestReader::body_bytes() const {
+  return parser_->get().body().size();
+}
+
+void RequestReader::take_head() {
+  auto& message = parser_->get();
+  has_headers_ = true;
+  parser_->eager(true);
+  http_version_ = message.version() >= 11 ? 11 : 10;
+  keep_alive_ = parser_->keep_alive();
+  expects_continue_ = equal_ignoring_case(text(message[http::field::expect]), "100-continue");
+  request_.method = text(message.method_string());
+  request_.target = text(message.target());
+  request_.path = path_of_target(request_.target);
+  request_.headers = static_cast<http::fields&>(message);
+  request_.id = request_id_from(text(message["x-request-id"]));
+}
+
+RequestReader::Step RequestReader::fail(const boost::beast::error_code& error) {
+  if (error == http::error::body_limit) {
+    error_ = {ApiErrorKind::request_too_large,
+              fmt::format("the body has more than {} bytes", limits_.body_bytes_max), ""};
+  } else if (error == http::error::header_limit) {
+    error_ = {ApiErrorKind::headers_too_large,
+              fmt::format("the headers have more than {} bytes", limits_.header_bytes_max), ""};
+  } else {
+    error_ = {ApiErrorKind::bad_http, "not a valid HTTP request: " + error.message(), ""};
+  }
+  if (request_.id.empty()) {
+    request_.id = random_id("req_");
+  }
+  return Step::failed;
+}
+
+}  // namespace sluice

@@ -1,0 +1,171 @@
+// The table of routes is the list of what this server answers. Every path also works with /v1 in
+// front, and HEAD wherever GET does.
+#include "server/router.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "server/chat_completions.h"
+#include "server/completions.h"
+#include "server/error_map.h"
+#include "server/health.h"
+#include "server/models.h"
+
+namespace sluice {
+namespace {
+
+struct Route {
+  std::string_view path;
+  bool with_id = false;  // anything may follow "path/"
+  Handler get = nullptr;
+  Handler post = nullptr;
+  bool open = false;         // works without a key
+  bool public_info = false;  // works without a key if the server is set up so
+};
+
+constexpr std::array<Route, 10> kRoutes{{
+    {.path = "/chat/completions", .post = handle_chat_completions},
+    {.path = "/completions", .post = handle_completions},
+    {.path = "/models", .get = handle_models},
+    {.path = "/models", .with_id = true, .get = handle_model},
+    {.path = "/health", .get = handle_ready, .open = true},
+    {.path = "/ready", .get = handle_ready, .open = true},
+    {.path = "/ping", .get = handle_ready, .open = true},
+    {.path = "/live", .get = handle_live, .open = true},
+    {.path = "/version", .get = handle_version, .public_info = true},
+    {.path = "/", .get = handle_live, .open = true},
+}};
+
+// What other servers have and a generation model cannot do well. 400, so that nobody tries again.
+constexpr std::array<std::string_view, 7> kUnsupported{
+    "/embeddings", "/rerank", "/moderations", "/audio", "/images", "/files", "/batches"};
+
+std::string_view without_version(std::string_view path) {
+  constexpr std::string_view kVersion = "/v1";
+  if (path == kVersion) {
+    return "/";
+  }
+  if (path.starts_with(kVersion) && path.substr(kVersion.size()).starts_with('/')) {
+    path.remove_prefix(kVersion.size());
+  }
+  return path;
+}
+
+bool is_below(std::string_view path, std::string_view folder) {
+  return path.size() > folder.size() + 1 && path.starts_with(folder) && path[folder.size()] == '/';
+}
+
+const Route* find_route(std::string_view path) {
+  const auto* found = std::find_if(kRoutes.begin(), kRoutes.end(), [&](const Route& route) {
+    return route.with_id ? is_below(path, route.path) : path == route.path;
+  });
+  return found == kRoutes.end() ? nullptr : found;
+}
+
+Handler handler_of(const Route& route, std::string_view method) {
+  if (method == "GET" || method == "HEAD") {
+    return route.get;
+  }
+  return method == "POST" ? route.post : nullptr;
+}
+
+ApiError unknown_path(std::string_view path) {
+  for (const std::string_view known : kUnsupported) {
+    if (path == known || is_below(path, known)) {
+      return {ApiErrorKind::unsupported_endpoint,
+              fmt::format("{} is not available: this server runs a text generation model; run a "
+                          "server made for that next to it",
+                          known),
+              ""};
+    }
+  }
+  return {ApiErrorKind::not_found, "there is nothing at this path", ""};
+}
+
+}  // namespace
+
+std::optional<HttpResponse> Router::refuse(const HttpRequest& head) {
+  if (const auto error = access_.check_host(head)) {
+    return error_response(head, *error);
+  }
+  if (head.method == "OPTIONS") {
+    return access_.preflight(head);
+  }
+  if (equal_ignoring_case(head.header("Upgrade"), "websocket")) {
+    return error_response(
+        head, {ApiErrorKind::upgrade_required, "WebSocket is not spoken here; send a POST", ""});
+  }
+  const std::string_view path = without_version(head.path);
+  const Route* route = find_route(path);
+  if (route == nullptr) {
+    return error_response(head, unknown_path(path));
+  }
+  if (handler_of(*route, head.method) == nullptr) {
+    HttpResponse response = error_response(
+        head, {ApiErrorKind::method_not_allowed, "this path does not answer this method", ""});
+    response.headers.emplace_back("Allow",
+                                  route->get != nullptr ? "GET, HEAD, OPTIONS" : "POST, OPTIONS");
+    return response;
+  }
+  const bool open = route->open || (route->public_info && access_.public_info());
+  if (!open) {
+    if (const auto error = access_.check_key(head)) {
+      return error_response(head, *error);
+    }
+  }
+  if (const auto error = check_encoding(head)) {
+    return error_response(head, *error);
+  }
+  return std::nullopt;
+}
+
+std::optional<ApiError> Router::check_encoding(const HttpRequest& head) const {
+  const std::string_view type = head.header("Content-Type");
+  constexpr std::string_view kMultipart = "multipart/";
+  if (equal_ignoring_case(type.substr(0, kMultipart.size()), kMultipart)) {
+    return ApiError{ApiErrorKind::unsupported_media_type, "send the body as JSON", ""};
+  }
+  const std::string_view encoding = head.header("Content-Encoding");
+  if (!encoding.empty() && !equal_ignoring_case(encoding, "identity")) {
+    return ApiError{ApiErrorKind::unsupported_media_type, "the body must not be compressed", ""};
+  }
+  return std::nullopt;
+}
+
+void Router::handle(std::shared_ptr<Exchange> exchange) {
+  const HttpRequest& request = exchange->request();
+  const Route* route = find_route(without_version(request.path));
+  handler_of(*route, request.method)(backend_, exchange);  // refuse() let only known ones through
+}
+
+HttpResponse Router::error_response(const HttpRequest&, const ApiError& error) {
+  return openai_error_response(error);
+}
+
+void Router::complete_head(const HttpRequest& request, HttpResponse& response) {
+  response.headers.emplace_back("x-request-id", request.id);
+  response.headers.emplace_back("request-id", request.id);
+  response.headers.emplace_back("x-served-model", backend_.model->id);
+  if (request.received != std::chrono::steady_clock::time_point()) {
+    const auto taken = std::chrono::steady_clock::now() - request.received;
+    response.headers.emplace_back(
+        "openai-processing-ms",
+        std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(taken).count()));
+  }
+  access_.add_cors(request, response);
+}
+
+void Router::log(const HttpRequest& request, const AccessRecord& record) {
+  // The path of the route, not what the client sent: paths and names are user content.
+  const Route* route = find_route(without_version(request.path));
+  spdlog::info("{} {} {} {} {:.1f} ms {} bytes{}", request.id,
+               request.method.empty() ? "-" : request.method,
+               route != nullptr ? route->path : "(unknown)", record.status, record.seconds * 1000.0,
+               record.sent_bytes, record.cut_off ? " cut off" : "");
+}
+
+}  // namespace sluice
