@@ -272,10 +272,13 @@ TEST(Engine, OnReadyWakesForEveryEventAndForTheEnd) {
 
 TEST(Engine, OnReadyStillComesForTheEndAfterCancel) {
   FakeModel model;
+  Gate gate(model);
   const auto engine = start(model);
   std::counting_semaphore<> wake(0);
   const auto stream = submit(*engine, make_request(10, 500), [&] { wake.release(); });
-  stream->cancel();
+  gate.wait_until_inside();
+  stream->cancel();  // the token of this step still comes, then the end
+  gate.open();
   while (true) {
     ASSERT_TRUE(wake.try_acquire_for(std::chrono::seconds(20)));
     const auto event = stream->try_next();
