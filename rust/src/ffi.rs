@@ -23,8 +23,8 @@ pub use crate::abi::{
 
 /// tokenizer.json or tokenizer_config.json may have this many bytes.
 pub const SLUICE_TOKENIZER_BYTES_MAX: usize = 256 << 20;
-/// A text to encode may have this many bytes.
-pub const SLUICE_ENCODE_BYTES_MAX: usize = 16 << 20;
+/// A text to encode may have this many bytes; encoding takes about 100 bytes of memory for each.
+pub const SLUICE_ENCODE_BYTES_MAX: usize = 8 << 20;
 /// A template's source may have this many bytes.
 pub const SLUICE_TEMPLATE_BYTES_MAX: usize = 1 << 20;
 /// The variables of a template may have this many bytes of JSON.

@@ -50,8 +50,7 @@ impl Tokenizer {
         let mut huggingface = tokenizers::Tokenizer::from_bytes(tokenizer_json)
             .map_err(|error| Failure::corrupt(format!("tokenizer.json: {error}")))?;
         let config = match config_json {
-            Some(bytes) => serde_json::from_slice::<TokenizerConfig>(bytes)
-                .map_err(|error| Failure::corrupt(format!("tokenizer_config.json: {error}")))?,
+            Some(bytes) => TokenizerConfig::parse(bytes)?,
             None => TokenizerConfig::default(),
         };
         check_decoder(huggingface.get_decoder())?;
@@ -254,6 +253,16 @@ struct TokenizerConfig {
     added_tokens_decoder: HashMap<String, ConfigToken>,
     #[serde(default)]
     eos_token: Option<TokenName>,
+}
+
+impl TokenizerConfig {
+    fn parse(json: &[u8]) -> Outcome<Self> {
+        if json.trim_ascii_start().first() != Some(&b'{') {
+            return Err(Failure::corrupt("tokenizer_config.json: want a JSON object"));
+        }
+        serde_json::from_slice(json)
+            .map_err(|error| Failure::corrupt(format!("tokenizer_config.json: {error}")))
+    }
 }
 
 #[derive(Deserialize)]

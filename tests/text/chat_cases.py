@@ -40,7 +40,7 @@ def expected(case, text):
 
 
 def check(tool, case, published):
-    answer = tool.ask("render", variables=variables(case))
+    answer = tool.ask("render", variables_json=json.dumps(variables(case)))
     if case.get("raises"):
         assert answer.get("error") == "invalid_argument", answer
         return

@@ -5,8 +5,8 @@
 //
 //   {"op": "encode", "text": T}                     -> {"ids": [...]}
 //   {"op": "encode_literal", "text": T}             -> {"ids": [...]}
-//   {"op": "decode", "ids": [...], "skip": bool}    -> {"text": T, "pieces": [...]}
-//   {"op": "render", "variables": {...}}            -> {"text": T, "literal": [[b, e]...], "ids":
+//   {"op": "decode", "ids": [...], "skip": bool}    -> {"text": T, "streamed": T}
+//   {"op": "render", "variables_json": JSON text}   -> {"text": T, "literal": [[b, e]...], "ids":
 //   [...]} any of them                                     -> {"error": code, "message": M}
 #include <cstdio>
 #include <iostream>
@@ -54,8 +54,8 @@ json::object decode(const sluice::Tokenizer& tokenizer, const json::object& requ
 }
 
 json::object render(const sluice::ChatTemplate& chat_template, const sluice::Tokenizer& tokenizer,
-                    const json::value& variables) {
-  const auto prompt = chat_template.render(json::serialize(variables), tokenizer);
+                    std::string_view variables_json) {
+  const auto prompt = chat_template.render(variables_json, tokenizer);
   if (!prompt) {
     return to_json(prompt.error());
   }
@@ -82,7 +82,7 @@ json::object answer(const sluice::Tokenizer& tokenizer, const sluice::ChatTempla
     return decode(tokenizer, request);
   }
   if (op == "render" && chat_template != nullptr) {
-    return render(*chat_template, tokenizer, request.at("variables"));
+    return render(*chat_template, tokenizer, request.at("variables_json").as_string());
   }
   return {{"error", "unknown op"}, {"message", op}};
 }
