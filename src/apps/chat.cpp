@@ -226,11 +226,8 @@ Result<int> run_chat(const ChatOptions& options) {
   const std::unique_ptr<LoadedModel> loaded =
       SLUICE_TRY(LoadedModel::load(directory, config, options.runtime, model_options));
   const std::unique_ptr<SignalWatch> watch = SLUICE_TRY(SignalWatch::start());
-  const std::unique_ptr<Engine> engine = SLUICE_TRY(Engine::start(loaded->model(), engine_config));
-  if (!options.runtime.quiet) {
-    fmt::print(stderr, "{}\n",
-               describe_memory(loaded->model(), engine->status().kv_blocks_total, 1));
-  }
+  const std::unique_ptr<Engine> engine =
+      SLUICE_TRY(start_engine(loaded->model(), engine_config, options.runtime.quiet));
   Conversation conversation(options, text, sampling, *engine, *watch);
   return converse(conversation, *watch);
 }

@@ -202,6 +202,20 @@ Result<int> report(Answer& answer, const GenerationEnd& end, const GenerateOptio
   return end.interrupted ? kExitInterrupted : kExitSuccess;
 }
 
+// Tokens to reserve: as given, else prompt and answer. The prompt must leave room for a token.
+Result<std::int64_t> generate_context(const GenerateOptions& options, std::int64_t prompt_tokens,
+                                      const ModelConfig& config) {
+  const std::int64_t context = options.context != 0
+                                   ? options.context
+                                   : prompt_tokens + std::max(options.max_tokens, std::int64_t{1});
+  SLUICE_TRY(check_context(context, config));
+  if (prompt_tokens >= context) {
+    return fail(ErrorCode::resource_exhausted,
+                fmt::format("the prompt has {} tokens, --context only {}", prompt_tokens, context));
+  }
+  return context;
+}
+
 Result<int> run_generate(const GenerateOptions& options) {
   const std::filesystem::path directory = options.runtime.model;
   const ModelConfig config = SLUICE_TRY(load_model_config(directory));
@@ -211,9 +225,7 @@ Result<int> run_generate(const GenerateOptions& options) {
 
   EngineConfig engine_config;
   engine_config.context_max =
-      options.context != 0 ? options.context
-                           : static_cast<std::int64_t>(token_ids.size()) + options.max_tokens;
-  SLUICE_TRY(check_context(engine_config.context_max, config));
+      SLUICE_TRY(generate_context(options, static_cast<std::int64_t>(token_ids.size()), config));
   engine_config.sequences_max = 1;
   engine_config.prefill_step_max = options.prefill_step;
   engine_config.sampled_vocab_size = sampled_vocab_size(text, config);
@@ -223,11 +235,8 @@ Result<int> run_generate(const GenerateOptions& options) {
   const std::unique_ptr<LoadedModel> loaded =
       SLUICE_TRY(LoadedModel::load(directory, config, options.runtime, model_options));
   const std::unique_ptr<SignalWatch> watch = SLUICE_TRY(SignalWatch::start());
-  const std::unique_ptr<Engine> engine = SLUICE_TRY(Engine::start(loaded->model(), engine_config));
-  if (!options.runtime.quiet) {
-    fmt::print(stderr, "{}\n",
-               describe_memory(loaded->model(), engine->status().kv_blocks_total, 1));
-  }
+  const std::unique_ptr<Engine> engine =
+      SLUICE_TRY(start_engine(loaded->model(), engine_config, options.runtime.quiet));
 
   Answer answer(text, options);
   const GenerationEnd end = SLUICE_TRY(run_generation(

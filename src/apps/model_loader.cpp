@@ -114,15 +114,22 @@ Result<std::int64_t> choose_context(std::int64_t given, std::int64_t usual,
   return given;
 }
 
-std::string describe_memory(const Qwen3_5& model, std::int64_t kv_blocks, std::int64_t sequences) {
-  const CacheLayout& layout = model.cache_layout();
-  const std::size_t kv_bytes = static_cast<std::size_t>(kv_blocks) * layout.kv_block_bytes;
-  const std::size_t state_bytes = static_cast<std::size_t>(sequences) * layout.state_slot_bytes;
+std::string describe_memory(const Qwen3_5& model, const EngineMemory& memory) {
   return fmt::format(
-      "memory: weights {}, KV cache {} ({} tokens), states {} ({} sequences), "
-      "workspace {}",
-      format_bytes(model.weight_bytes()), format_bytes(kv_bytes), kv_blocks * kKvBlockTokens,
-      format_bytes(state_bytes), sequences, format_bytes(model.workspace_bytes()));
+      "memory: weights {}, KV cache {} ({} tokens), states {}, logits {}, workspace {}",
+      format_bytes(model.weight_bytes()), format_bytes(memory.kv_bytes),
+      memory.kv_block_count * kKvBlockTokens, format_bytes(memory.state_bytes),
+      format_bytes(memory.logits_bytes), format_bytes(model.workspace_bytes()));
+}
+
+Result<std::unique_ptr<Engine>> start_engine(Qwen3_5& model, const EngineConfig& config,
+                                             bool quiet) {
+  const EngineMemory memory = SLUICE_TRY(
+      plan_memory(config, model.cache_layout(), model.options(), model.config().vocab_size));
+  if (!quiet) {
+    fmt::print(stderr, "{}\n", describe_memory(model, memory));
+  }
+  return Engine::start(model, config);
 }
 
 }  // namespace sluice::apps

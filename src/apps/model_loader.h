@@ -51,6 +51,7 @@ class LoadedModel {
                                                    const ModelOptions& model_options);
 
   Qwen3_5& model() { return *model_; }
+  const Checkpoint& checkpoint() const { return checkpoint_; }
   double load_seconds() const { return load_seconds_; }
 
  private:
@@ -76,7 +77,11 @@ Result<void> check_context(std::int64_t context_max, const ModelConfig& config);
 Result<std::int64_t> choose_context(std::int64_t given, std::int64_t usual,
                                     const ModelConfig& config);
 
-// "memory: weights 1.41 GiB, KV cache ...": what is reserved from now on. sequences: state slots.
-std::string describe_memory(const Qwen3_5& model, std::int64_t kv_blocks, std::int64_t sequences);
+// "memory: weights 1.41 GiB, KV cache ...": what is reserved from now on.
+std::string describe_memory(const Qwen3_5& model, const EngineMemory& memory);
+
+// Prints the line above (unless quiet) and starts the engine. The model must outlive it.
+Result<std::unique_ptr<Engine>> start_engine(Qwen3_5& model, const EngineConfig& config,
+                                             bool quiet);
 
 }  // namespace sluice::apps

@@ -126,6 +126,18 @@ Result<double> score_all(Qwen3_5& model, const std::vector<TokenId>& token_ids,
   return sum;
 }
 
+// What SoleSequence and the logits of a step take.
+EngineMemory plan_score(const Qwen3_5& model, std::int64_t token_count) {
+  const CacheLayout& layout = model.cache_layout();
+  const std::int64_t blocks = ceil_div(token_count, kKvBlockTokens);
+  const auto step_logits =
+      static_cast<std::size_t>(model.options().step_tokens_max * model.config().vocab_size);
+  return {.kv_block_count = blocks,
+          .kv_bytes = static_cast<std::size_t>(blocks) * layout.kv_block_bytes,
+          .state_bytes = layout.state_slot_bytes,
+          .logits_bytes = step_logits * sizeof(float)};
+}
+
 Result<int> run_score(const ScoreOptions& options) {
   const std::filesystem::path directory = options.runtime.model;
   const ModelConfig config = SLUICE_TRY(load_model_config(directory));
@@ -142,7 +154,7 @@ Result<int> run_score(const ScoreOptions& options) {
                         ModelOptions{.step_tokens_max = step, .step_logit_rows_max = step}));
   if (!options.runtime.quiet) {
     fmt::print(stderr, "{}\n",
-               describe_memory(loaded->model(), ceil_div(token_count, kKvBlockTokens), 1));
+               describe_memory(loaded->model(), plan_score(loaded->model(), token_count)));
   }
   std::optional<SafetensorsRowWriter> writer;
   if (options.logits_out) {
