@@ -16,13 +16,16 @@ void check_config(const ModelConfig& config) {
   SLUICE_CHECK(config.layer_types.size() == static_cast<std::size_t>(config.num_hidden_layers));
   SLUICE_CHECK(config.num_attention_heads % config.num_key_value_heads == 0);
   SLUICE_CHECK(config.linear_num_value_heads % config.linear_num_key_heads == 0);
-  SLUICE_CHECK(config.head_dim > 0 && config.head_dim <= kHeadDimMax);
-  SLUICE_CHECK(config.rope.rotary_dim > 0 && config.rope.rotary_dim <= config.head_dim);
+  SLUICE_CHECK(config.head_dim > 0);
+  SLUICE_CHECK(config.head_dim <= kHeadDimMax);
+  SLUICE_CHECK(config.rope.rotary_dim > 0);
+  SLUICE_CHECK(config.rope.rotary_dim <= config.head_dim);
   SLUICE_CHECK(config.rope.rotary_dim % 2 == 0);
   const auto [time, height, width] = config.rope.mrope_section;
   SLUICE_CHECK(2 * (time + height + width) == config.rope.rotary_dim);
   SLUICE_CHECK(config.rms_norm_eps > 0.0F);
-  SLUICE_CHECK(config.mtp_num_hidden_layers == 0 || config.mtp_num_hidden_layers == 1);
+  SLUICE_CHECK(config.mtp_num_hidden_layers >= 0);
+  SLUICE_CHECK(config.mtp_num_hidden_layers <= 1);
   if (config.vision) {
     SLUICE_CHECK(config.vision->out_hidden_size == config.hidden_size);
     SLUICE_CHECK(config.vision->hidden_size % (4 * config.vision->num_heads) == 0);
