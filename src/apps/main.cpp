@@ -15,6 +15,7 @@
 #include "apps/options.h"
 #include "apps/score.h"
 #include "apps/serve.h"
+#include "apps/version.h"
 #include "kernels/kernel_table.h"
 #include "platform/cpu_features.h"
 
@@ -35,7 +36,7 @@ int print_error(const Error& error) {
 }
 
 int print_version() {
-  fmt::print("sluice {}\n", SLUICE_VERSION);
+  fmt::print("sluice {}\n", version());
   const CpuFeatures cpu = detect_cpu_features();
   const Result<const kernels::KernelTable*> table = choose_kernels(cpu);
   if (!table) {
@@ -58,8 +59,8 @@ int run(int argc, char** argv) {
   CLI::App program(kDescription, "sluice");
   program.footer(kFooter);
   program.require_subcommand(0, 1);
-  bool version = false;
-  program.add_flag("--version", version, "Version, CPU and kernels");
+  bool show_version = false;
+  program.add_flag("--version", show_version, "Version, CPU and kernels");
   Action action;
   add_serve_command(program, action);
   add_chat_command(program, action);
@@ -74,7 +75,7 @@ int run(int argc, char** argv) {
     }
     return print_usage_error(program, error);
   }
-  if (version) {
+  if (show_version) {
     return print_version();
   }
   if (!action) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "apps/progress_bar.h"
+#include "apps/version.h"
 #include "base/clock.h"
 #include "kernels/kernel_table.h"
 #include "kernels/select.h"
@@ -77,8 +78,8 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const std::filesystem::pa
   const kernels::KernelTable* table = SLUICE_TRY(choose_kernels(cpu));
   const int threads = options.threads == 0 ? available_cpus() : static_cast<int>(options.threads);
   if (!options.quiet) {
-    fmt::print(stderr, "sluice {}: {}; threads: {}\n{}\n", SLUICE_VERSION,
-               describe_machine(cpu, *table), threads, describe_model(directory, config));
+    fmt::print(stderr, "sluice {}: {}; threads: {}\n{}\n", version(), describe_machine(cpu, *table),
+               threads, describe_model(directory, config));
   }
 
   Checkpoint checkpoint = SLUICE_TRY(Checkpoint::open(directory));

@@ -19,6 +19,7 @@
 #include "apps/model_loader.h"
 #include "apps/served_model_facts.h"
 #include "apps/signal_watch.h"
+#include "apps/version.h"
 #include "platform/mapped_file.h"
 #include "server/http_server.h"
 
@@ -90,8 +91,8 @@ Result<ServedModel> make_served_model(const ServeOptions& options,
                      .created = model_created(directory),
                      .quantisation = "none",
                      .fingerprint = model_fingerprint(checkpoint),
-                     .version = SLUICE_VERSION,
-                     .build = SLUICE_VERSION};
+                     .version = version(),
+                     .build = version()};
 }
 
 // Serves until a signal: the first drains, the second closes at once.

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "apps/version.h"
 #include "kernels/layout.h"
 #include "platform/mapped_file.h"
 
@@ -68,7 +69,7 @@ std::int64_t model_created(const fs::path& directory) {
 
 std::string model_fingerprint(const Checkpoint& checkpoint) {
   Fingerprint fingerprint;
-  fingerprint.add(SLUICE_VERSION);
+  fingerprint.add(version());
   fingerprint.add(fmt::format("{}", kernels::kNumericsVersion));
   constexpr std::array kFiles{"config.json", "tokenizer.json", "tokenizer_config.json",
                               "chat_template.jinja", "generation_config.json"};
