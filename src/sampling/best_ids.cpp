@@ -36,8 +36,11 @@ void best_ids(std::span<const float> scores, std::size_t k, std::span<TokenId> i
     }
     ids[count++] = static_cast<TokenId>(id);
   }
-  std::partial_sort(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(k),
-                    ids.begin() + static_cast<std::ptrdiff_t>(count), before);
+  const auto end_of = [ids](std::size_t n) { return ids.begin() + static_cast<std::ptrdiff_t>(n); };
+  if (count > k) {
+    std::nth_element(ids.begin(), end_of(k - 1), end_of(count), before);
+  }
+  std::sort(ids.begin(), end_of(k), before);
 }
 
 }  // namespace sluice

@@ -2,30 +2,25 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <string>
 
 #include "base/check.h"
 #include "kernels/scalar_math.h"
 #include "sampling/best_ids.h"
 #include "sampling/counter_rng.h"
+#include "sampling/nucleus.h"
+#include "sampling/softmax_weights.h"
 
 namespace sluice {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kScoreMax = std::numeric_limits<float>::max();
-// exp below this would be subnormal, so its bits would depend on the float mode of the thread.
-constexpr float kExponentMin = -87.0F;
-// Candidates tried first for top-p; enough for nearly every real distribution.
-constexpr std::size_t kTopPFirst = 64;
 constexpr std::uint32_t kSeenInPrompt = 1U << 31;
 
 bool is_greedy(const SamplingParams& params) {
   return params.temperature < kTemperatureMin || params.top_p <= 0.0F;
-}
-
-float exp_or_zero(float x) {
-  return x < kExponentMin ? 0.0F : kernels::exp_f32(x);
 }
 
 // The highest score, exactly: the order of comparisons does not matter. Not for NaN.
@@ -173,11 +168,7 @@ void Sampler::apply_penalties(const SampleInput& input, const SamplingParams& pa
 TokenId Sampler::draw(std::span<const float> scores, float best, const SampleInput& input,
                       const SamplingParams& params) {
   const std::size_t kept = keep_top(scores, best, params);
-  // Ascending ids: order_[0, kept) when something was cut away, else all of them.
   const bool all = kept == scores.size();
-  if (!all) {
-    std::sort(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(kept));
-  }
   const auto id_at = [&](std::size_t i) { return all ? static_cast<TokenId>(i) : order_[i]; };
   const auto weight_at = [&](std::size_t i) {
     const float weight = weights_[static_cast<std::size_t>(id_at(i))];
@@ -204,54 +195,50 @@ TokenId Sampler::draw(std::span<const float> scores, float best, const SampleInp
   return chosen;
 }
 
-// Applies top-k and top-p: order_[0, result) are the kept ids, best first, or result is
+// Applies top-k and top-p: order_[0, result) are the kept ids, ascending, or result is
 // scores.size(): all ids are kept and order_ means nothing. weights_ is set for every kept id.
 std::size_t Sampler::keep_top(std::span<const float> scores, float best,
                               const SamplingParams& params) {
-  const auto weigh = [&](std::size_t id) {
-    weights_[id] = exp_or_zero((scores[id] - best) / params.temperature);
-    return static_cast<double>(weights_[id]);
-  };
-  const std::size_t size = scores.size();
-  const auto top_k = static_cast<std::size_t>(params.top_k);
-  const bool cut_k = top_k != 0 && top_k < size;
-  double total = 0.0;
-  if (cut_k) {
-    best_ids(scores, top_k, order_);
-    for (std::size_t i = 0; i < top_k; ++i) {
-      total += weigh(static_cast<std::size_t>(order_[i]));
-    }
-  } else {
-    for (std::size_t id = 0; id < size; ++id) {
-      total += weigh(id);
-    }
+  const WeightScale scale{.best = best, .temperature = params.temperature};
+  if (params.top_k > 0 && static_cast<std::size_t>(params.top_k) < scores.size()) {
+    return keep_top_k(scores, scale, params);
   }
-  const std::size_t candidates = cut_k ? top_k : size;
+  const std::span<float> weights = std::span(weights_).first(scores.size());
+  softmax_weights(scores, scale, weights);
   if (params.top_p >= 1.0F) {
-    return candidates;
+    return scores.size();
   }
-  const double wanted = static_cast<double>(params.top_p) * total;
-  std::size_t sorted = cut_k ? top_k : 0;
-  double sum = 0.0;
-  for (std::size_t i = 0; i < candidates; ++i) {
-    if (i == sorted) {  // without top-k: sort as much as the mass needs
-      sorted = std::min(size, std::max(kTopPFirst, sorted * 8));
-      best_ids(scores, sorted, order_);
-    }
-    sum += static_cast<double>(weights_[static_cast<std::size_t>(order_[i])]);
-    if (sum >= wanted) {
-      return i + 1;
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  return nucleus(weights, static_cast<double>(params.top_p) * total, order_);
+}
+
+std::size_t Sampler::keep_top_k(std::span<const float> scores, const WeightScale& scale,
+                                const SamplingParams& params) {
+  const auto top_k = static_cast<std::size_t>(params.top_k);
+  best_ids(scores, top_k, order_);
+  double total = 0.0;
+  for (std::size_t i = 0; i < top_k; ++i) {
+    const auto id = static_cast<std::size_t>(order_[i]);
+    weights_[id] = softmax_weight(scores[id], scale);
+    total += static_cast<double>(weights_[id]);
+  }
+  std::size_t kept = top_k;
+  if (params.top_p < 1.0F) {
+    const double wanted = static_cast<double>(params.top_p) * total;
+    double sum = 0.0;
+    for (kept = 0; kept < top_k && sum < wanted; ++kept) {
+      sum += static_cast<double>(weights_[static_cast<std::size_t>(order_[kept])]);
     }
   }
-  return candidates;
+  std::sort(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(kept));
+  return kept;
 }
 
 void Sampler::add_logprobs(std::span<const float> logits, float best, std::int32_t count,
                            TokenEvent& event) {
-  double total = 0.0;
-  for (const float logit : logits) {
-    total += static_cast<double>(exp_or_zero(logit - best));
-  }
+  const std::span<float> weights = std::span(weights_).first(logits.size());
+  softmax_weights(logits, {.best = best, .temperature = 1.0F}, weights);
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   const float log_total = kernels::log_f32(static_cast<float>(total));
   const auto logprob = [&](TokenId id) {
     return logits[static_cast<std::size_t>(id)] - best - log_total;

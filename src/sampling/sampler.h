@@ -7,8 +7,8 @@
 // top-p, min-p, draw. Log-probabilities are of the raw logits (before all of these).
 //   repetition: a positive score is divided by the penalty, any other multiplied; once per distinct
 //     token of prompt and answer.
-//   top-p: the shortest run of best tokens whose mass reaches top_p of what top-k left; ties with
-//     its last token go to the lower id.
+//   top-p: the fewest best tokens whose mass reaches top_p of what top-k left; ties at the edge go
+//     to the lower id.
 //   min-p: tokens with at least min_p times the probability of the best.
 //   draw: over the survivors in ascending id.
 // Tokens whose score lies more than 87 * temperature below the best have probability 0.
@@ -24,6 +24,7 @@
 
 #include "base/result.h"
 #include "request/request.h"
+#include "sampling/softmax_weights.h"
 
 namespace sluice {
 
@@ -59,6 +60,8 @@ class Sampler {
   TokenId draw(std::span<const float> scores, float best, const SampleInput& input,
                const SamplingParams& params);
   std::size_t keep_top(std::span<const float> scores, float best, const SamplingParams& params);
+  std::size_t keep_top_k(std::span<const float> scores, const WeightScale& scale,
+                         const SamplingParams& params);
   void add_logprobs(std::span<const float> logits, float best, std::int32_t count,
                     TokenEvent& event);
 
