@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCE_SUFFIXES = {".h", ".cpp", ".inc"}
+SOURCE_SUFFIXES = {".h", ".cpp", ".inl"}
 
 # Folder -> the only header of it that other folders may include.
 PUBLIC_HEADER = {"engine": "engine/engine.h"}
@@ -23,7 +23,7 @@ PUBLIC_HEADER = {"engine": "engine/engine.h"}
 RUST_HEADER = re.compile(r"^sluice_\w+\.h$")
 RUST_FOLDERS = {"text"}
 
-# Prefix of a system include -> the folders that may use it ("tests": only *_test.cpp).
+# Prefix of a system include -> the folders that may use it ("tests": only *_test.cpp and test_*.h).
 THIRD_PARTY = {
     "boost/asio": {"server"},
     "boost/beast": {"server"},
@@ -112,7 +112,7 @@ def check_tree(source, table):
             problems.append(f"src/{name}:1: no sluice_folder({folder} ...) in CMakeLists.txt")
             continue
         text = path.read_text()
-        is_test = path.name.endswith("_test.cpp")
+        is_test = path.name.endswith("_test.cpp") or path.name.startswith("test_")
         for match in INCLUDE.finditer(text):
             quoted, system = match.groups()
             reason = (check_quoted(folder, quoted, table) if quoted
