@@ -1,0 +1,186 @@
+// For tests: an engine without a model. Every request gets the tokens of a script, one after the
+// other on a thread of its own, like the real one; tests can make it wait, fail, or be full.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace sluice {
+
+struct FakeScript {
+  std::vector<TokenId> tokens = {};           // said in turn; then the end
+  bool endless = false;                       // said again and again, until tokens_max or cancelled
+  std::chrono::milliseconds pause{0};         // before each token
+  std::chrono::milliseconds first_pause{0};   // before the first one
+  std::optional<Error> error = std::nullopt;  // instead of the end
+  float logprob = -0.5F;
+};
+
+class FakeEngine final : public Engine {
+ public:
+  explicit FakeEngine(EngineConfig config) : config_(config) {}
+  ~FakeEngine() override {
+    stopping_.store(true);
+    for (std::thread& thread : threads_) {
+      thread.join();
+    }
+  }
+
+  void set_script(FakeScript script) {
+    const std::lock_guard lock(mutex_);
+    script_ = std::move(script);
+  }
+  void refuse_with(std::optional<Error> error) {
+    const std::lock_guard lock(mutex_);
+    refusal_ = std::move(error);
+  }
+
+  // Requests after the server's own first one.
+  std::vector<Request> requests() const {
+    const std::lock_guard lock(mutex_);
+    return requests_;
+  }
+  int running() const { return running_.load(); }
+
+  Result<std::shared_ptr<GenerationStream>> submit(Request request,
+                                                   std::function<void()> on_ready) override;
+  EngineStatus status() const override { return {.running = running_.load()}; }
+  const EngineConfig& config() const override { return config_; }
+
+ private:
+  struct Shared {
+    std::mutex mutex;  // guards events; callback_mutex is held while on_ready runs
+    std::mutex callback_mutex;
+    std::deque<GenerationEvent> events;
+    std::function<void()> on_ready;
+    std::atomic<bool> cancelled{false};
+
+    void push(GenerationEvent event) {
+      {
+        const std::lock_guard lock(mutex);
+        events.push_back(std::move(event));
+      }
+      const std::lock_guard lock(callback_mutex);
+      if (on_ready) {
+        on_ready();
+      }
+    }
+  };
+
+  class Stream final : public GenerationStream {
+   public:
+    explicit Stream(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+    ~Stream() override {
+      cancel();
+      const std::lock_guard lock(shared_->callback_mutex);
+      shared_->on_ready = {};
+    }
+    std::optional<GenerationEvent> try_next() override {
+      const std::lock_guard lock(shared_->mutex);
+      if (shared_->events.empty()) {
+        return std::nullopt;
+      }
+      GenerationEvent event = std::move(shared_->events.front());
+      shared_->events.pop_front();
+      return event;
+    }
+    GenerationEvent next() override {
+      while (true) {
+        if (auto event = try_next()) {
+          return std::move(*event);
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    }
+    void cancel() override { shared_->cancelled.store(true); }
+
+   private:
+    std::shared_ptr<Shared> shared_;
+  };
+
+  void generate(const Request& request, const FakeScript& script, Shared& shared);
+  bool wait(std::chrono::milliseconds time, const Shared& shared) const;
+
+  EngineConfig config_;
+  mutable std::mutex mutex_;
+  FakeScript script_;
+  std::optional<Error> refusal_;
+  std::vector<Request> requests_;
+  std::vector<std::thread> threads_;
+  std::atomic<int> running_{0};
+  std::atomic<bool> stopping_{false};
+};
+
+inline Result<std::shared_ptr<GenerationStream>> FakeEngine::submit(
+    Request request, std::function<void()> on_ready) {
+  const std::lock_guard lock(mutex_);
+  auto shared = std::make_shared<Shared>();
+  shared->on_ready = std::move(on_ready);
+  if (request.id == "readiness") {
+    shared->push(GenerationFinished{.reason = FinishReason::length});
+    return std::make_shared<Stream>(shared);
+  }
+  if (refusal_) {
+    return std::unexpected(*refusal_);
+  }
+  requests_.push_back(request);
+  running_.fetch_add(1);
+  threads_.emplace_back([this, shared, request = std::move(request), script = script_] {
+    generate(request, script, *shared);
+    running_.fetch_sub(1);
+  });
+  return std::make_shared<Stream>(shared);
+}
+
+inline void FakeEngine::generate(const Request& request, const FakeScript& script, Shared& shared) {
+  GenerationFinished end;
+  end.usage.prompt_tokens = std::ssize(request.token_ids);
+  bool alive = wait(script.first_pause, shared);
+  std::size_t at = 0;
+  while (alive && end.usage.completion_tokens < request.stop.tokens_max &&
+         (at < script.tokens.size() || (script.endless && !script.tokens.empty()))) {
+    alive = wait(script.pause, shared);
+    TokenEvent token;
+    token.token_id = script.tokens[at % script.tokens.size()];
+    if (request.sampling.logprobs >= 0) {
+      token.logprob = script.logprob;
+    }
+    ++at;
+    end.usage.completion_tokens += 1;
+    shared.push(token);
+  }
+  const bool cut = end.usage.completion_tokens >= request.stop.tokens_max;
+  end.reason = !alive ? FinishReason::cancelled : cut ? FinishReason::length : FinishReason::stop;
+  if (alive && script.error) {
+    end.reason = FinishReason::error;
+    end.error = script.error;
+  }
+  shared.push(end);
+}
+
+// False when the request was cancelled.
+inline bool FakeEngine::wait(std::chrono::milliseconds time, const Shared& shared) const {
+  const auto end = std::chrono::steady_clock::now() + time;
+  do {
+    if (shared.cancelled.load() || stopping_.load()) {
+      return false;
+    }
+    const auto left = end - std::chrono::steady_clock::now();
+    std::this_thread::sleep_for(std::clamp<std::chrono::nanoseconds>(
+        left, std::chrono::nanoseconds(0), std::chrono::milliseconds(2)));
+  } while (std::chrono::steady_clock::now() < end);
+  return true;
+}
+
+}  // namespace sluice
