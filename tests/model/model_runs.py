@@ -36,6 +36,15 @@ def golden(name):
     return info, read_safetensors(GOLDENS / name / "golden.safetensors")
 
 
+def known_ids(name):
+    """How many ids of a model have a token: rows of the embedding beyond are never chosen."""
+    config = MODELS[name] / "tokenizer_config.json"
+    if config.exists():
+        return 1 + max(map(int, json.loads(config.read_text())["added_tokens_decoder"]))
+    raw = json.loads((MODELS[name] / "config.json").read_text())
+    return raw.get("text_config", raw)["vocab_size"]
+
+
 def random_ids(model, count, seed=1):
     """Token ids that have a meaning in every model here (the smallest vocabulary has 250)."""
     return np.random.default_rng([seed, len(model)]).integers(2, 240, count).tolist()

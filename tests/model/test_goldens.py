@@ -4,7 +4,7 @@ import json
 import numpy as np
 import pytest
 from model_runs import (GOLDEN_NAMES, GOLDENS, ISAS, LARGEST_MAX, MODELS, RMS_MAX, difference, generate, golden, joined,
-                        logits_of, random_ids, run, score, score_file)
+                        known_ids, logits_of, random_ids, run, score, score_file)
 
 from qwen3_5_oracle import Config, Model, load_checkpoint, read_safetensors, write_safetensors
 from qwen3_5_oracle.random_weights import random_weights
@@ -58,12 +58,11 @@ def test_embedded_model_against_the_oracle():
     model = Model.load(directory)
     logits = model.head(model.forward(ids)[0])
     check_close(score(directory, ids), logits, "embedded")
-    tokens = json.loads((directory / "tokenizer_config.json").read_text())["added_tokens_decoder"]
-    real = 1 + max(map(int, tokens))
-    assert (logits.argmax(-1) >= real).any(), "the prompt does not show the case"
-    prefix = ids[:1 + int(np.flatnonzero(logits.argmax(-1) >= real)[0])]
+    known = known_ids("embedded")
+    assert (logits.argmax(-1) >= known).any(), "the prompt does not show the case"
+    prefix = ids[:1 + int(np.flatnonzero(logits.argmax(-1) >= known)[0])]
     chosen = generate(directory, prefix, 1)["token_ids"][0]
-    assert chosen == int(score(directory, prefix)[-1, :real].argmax())
+    assert chosen == int(score(directory, prefix)[-1, :known].argmax())
 
 
 def small_raw_config(**fields):
