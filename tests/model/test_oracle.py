@@ -8,7 +8,7 @@ from model_runs import GOLDEN_NAMES, GOLDENS, ROOT, difference, golden
 
 from qwen3_5_oracle import Model
 
-# float32 rounding in transformers; the worst seen is 4.6e-5 at a standard deviation of 2.5.
+# float32 rounding in transformers; the worst seen is 4e-5 at a standard deviation of 2.5.
 MAX_DIFFERENCE = {"hf_nested": 2e-4, "hf_flat": 2e-4}
 # The oracle's own goldens: rounding of the stored float32.
 STORED = 2e-6
