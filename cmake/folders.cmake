@@ -2,10 +2,7 @@
 #
 # Makes the target sluice_NAME from src/NAME (all *.cpp below it but *_test.cpp and, for an
 # executable, main.cpp) and, from the *_test.cpp files, the test program NAME_test. Tests of src/
-# need neither network nor weights and carry the ctest label "fast". Those of folders that compute
-# through the kernel table carry "isa" too: ./test repeats them with each SLUICE_FORCE_ISA.
-set(SLUICE_ISA_FOLDERS kernels ops model engine)
-
+# need neither network nor weights and carry the ctest label "fast".
 function(sluice_folder name)
   cmake_parse_arguments(ARG "" "EXECUTABLE" "DEPENDS;LIBRARIES" ${ARGN})
   set(folder ${PROJECT_SOURCE_DIR}/src/${name})
@@ -31,11 +28,7 @@ function(sluice_folder name)
     set_target_properties(${ARG_EXECUTABLE} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
   endif()
   if(tests)
-    set(labels fast)
-    if(name IN_LIST SLUICE_ISA_FOLDERS)
-      list(APPEND labels isa)
-    endif()
-    sluice_test(${name}_test LABEL ${labels} SOURCES ${tests} LIBRARIES ${target})
+    sluice_test(${name}_test LABEL fast SOURCES ${tests} LIBRARIES ${target})
   endif()
 endfunction()
 

@@ -46,19 +46,35 @@ def built(tally, preset, *targets):
     return passed
 
 
-def ctest(tally, preset, name, *selection, environment=None):
+def ctest(tally, preset, name, *selection):
     """Runs the selected ctest programs of a preset and adds their cases under `name`."""
     folder = RESULTS / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     junit = folder / "ctest.junit"
-    variables = dict(os.environ, GTEST_OUTPUT=f"xml:{folder}/", GTEST_COLOR="no", **(environment or {}))
+    variables = dict(os.environ, GTEST_OUTPUT=f"xml:{folder}/", GTEST_COLOR="no")
     run(["ctest", "--test-dir", ROOT / "build" / preset, "-j", JOBS, "--output-on-failure", "--no-tests=error",
          "--timeout", "900", "--output-junit", junit, *selection], env=variables)
     if not junit.exists():
         tally.failures.append(f"{name}: ctest did not run")
         return
     tally.add(tally_ctest(junit, folder, f"{name}: "))
+
+
+def pytest(tally, name, *selection, environment=None):
+    """Runs the selected pytest files in the .venv and adds their cases under `name`."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    junit = RESULTS / f"{name}.junit"
+    junit.unlink(missing_ok=True)
+    passed = run([ROOT / ".venv" / "bin" / "python", "-m", "pytest", "-q", "-rfEs", f"--junit-xml={junit}", *selection],
+                 env=dict(os.environ, **(environment or {})))
+    if not junit.exists():
+        tally.failures.append(f"{name}: pytest did not run")
+        return
+    counted = tally_pytest(junit, f"{name}: ")
+    tally.add(counted)
+    if not passed and not counted.failures:
+        tally.failures.append(f"{name}: pytest ended badly although every case passed")
 
 
 # --- The steps, in the order of a full run. ---
@@ -93,9 +109,9 @@ def step_release(tally):
 
 
 def step_isa(tally):
-    """the tests that compute, repeated with each instruction set forced"""
+    """the command line with each instruction set forced (the C++ tests compare all of them anyway)"""
     binary = ROOT / "build" / "release" / "sluice"
-    if not built(tally, "release"):
+    if not built(tally, "release", "sluice") or not prepared_venv(tally):
         return
     version = subprocess.run([binary, "--version"], capture_output=True, text=True, check=False).stdout
     supported = re.search(r"supported:([a-z0-9 ]*)", version)
@@ -105,7 +121,7 @@ def step_isa(tally):
     for isa in ISAS:
         if isa in supported.group(1).split():
             print(f"-- SLUICE_FORCE_ISA={isa}")
-            ctest(tally, "release", f"isa_{isa}", "-L", "isa", environment={"SLUICE_FORCE_ISA": isa})
+            pytest(tally, f"isa_{isa}", "tests/cli/test_cli_runs.py", environment={"SLUICE_FORCE_ISA": isa})
         else:
             tally.skip(f"SLUICE_FORCE_ISA={isa}: this machine does not have it")
 
@@ -168,24 +184,17 @@ def prepare_venv():
     return True
 
 
+def prepared_venv(tally):
+    passed = prepare_venv()
+    if not passed:
+        tally.failures.append("the packages of tests/*/requirements.txt could not be installed")
+    return passed
+
+
 def step_pytest(tally):
     """the product from outside: command line, HTTP, goldens"""
-    if not built(tally, "release"):
-        return
-    if not prepare_venv():
-        tally.failures.append("pytest: the packages of tests/*/requirements.txt could not be installed")
-        return
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    junit = RESULTS / "pytest.junit"
-    junit.unlink(missing_ok=True)
-    passed = run([ROOT / ".venv" / "bin" / "python", "-m", "pytest", "-q", "-rfEs", f"--junit-xml={junit}", "tests"])
-    if not junit.exists():
-        tally.failures.append("pytest did not run")
-        return
-    counted = tally_pytest(junit, "pytest: ")
-    tally.add(counted)
-    if not passed and not counted.failures:
-        tally.failures.append("pytest: ended badly although every case passed")
+    if built(tally, "release") and prepared_venv(tally):
+        pytest(tally, "pytest", "tests")
 
 
 STEPS = {

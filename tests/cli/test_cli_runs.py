@@ -1,5 +1,6 @@
 """What the commands print when all is well."""
 import json
+import os
 import signal
 import struct
 import time
@@ -47,6 +48,14 @@ def test_text_streams_what_json_says():
     assert run.stdout == generate_json(*arguments)["text"] + "\n"
     assert "kernels:" in run.stderr and "memory:" in run.stderr
     assert "\r" not in run.stderr  # progress is for terminals
+
+
+def test_a_forced_instruction_set_really_runs():
+    run = sluice("generate", NO_TOKENIZER, "--token-ids", "1", "--max-tokens", "1")
+    forced = os.environ.get("SLUICE_FORCE_ISA")
+    if not forced:
+        pytest.skip("no SLUICE_FORCE_ISA here: ./test isa sets it")
+    assert f"kernels: {forced} " in run.stderr
 
 
 def test_quiet_says_nothing_beside_the_answer():

@@ -38,8 +38,8 @@ def test_without_a_command_it_explains_itself():
 @pytest.mark.parametrize("arguments, part", [
     (["fly"], "fly"),
     (["generate"], "MODEL"),
-    (["generate", TINY], "Prompt"),
-    (["generate", TINY, "--prompt", "a", "--token-ids", "1"], "Prompt"),
+    (["generate", TINY], "--prompt"),
+    (["generate", TINY, "--prompt", "a", "--token-ids", "1"], "--token-ids"),
     (["generate", TINY, "--prompt", "a", "--system", "b"], "--chat"),
     (["generate", TINY, "--chat", "a", "--thinking", "--no-thinking"], "--no-thinking"),
     (["generate", TINY, "--prompt", "a", "--max-tokens", "-1"], "--max-tokens"),
@@ -52,7 +52,8 @@ def test_without_a_command_it_explains_itself():
     (["generate", TINY, "--prompt", "a", "--seed", "-1"], "--seed"),
     (["generate", TINY, "--prompt", "a", "--threads", "many"], "--threads"),
     (["generate", TINY, "--prompt", "a", "--unknown"], "--unknown"),
-    (["score", NO_TOKENIZER], "Prompt"),
+    (["score", NO_TOKENIZER], "--token-ids"),
+    (["score", NO_TOKENIZER, "--token-ids="], "--token-ids"),
     (["score", NO_TOKENIZER, "--token-ids", "1", "--prefill-step", "-3"], "--prefill-step"),
     (["serve", "--port", "65536"], "--port"),
     (["inspect", TINY, "--sequences", "0"], "--sequences"),
@@ -62,7 +63,7 @@ def test_wrong_usage(arguments, part):
 
 
 @pytest.mark.parametrize("ids, parts", [
-    ("", ["no token ids"]),
+    (" ", ["no token ids"]),
     ("1,2,", ["ends with a comma"]),
     ("1,,2", ["index 1"]),
     ("1,-2", ["index 1", "-2"]),
