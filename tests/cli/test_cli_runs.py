@@ -1,6 +1,6 @@
 """What the commands print when all is well."""
 import json
-import os
+import re
 import signal
 import struct
 import time
@@ -51,11 +51,11 @@ def test_text_streams_what_json_says():
 
 
 def test_a_forced_instruction_set_really_runs():
-    run = sluice("generate", NO_TOKENIZER, "--token-ids", "1", "--max-tokens", "1")
-    forced = os.environ.get("SLUICE_FORCE_ISA")
-    if not forced:
-        pytest.skip("no SLUICE_FORCE_ISA here: ./test isa sets it")
-    assert f"kernels: {forced} " in run.stderr
+    supported = re.search(r"supported:((?: \w+)+)", sluice("--version").stdout).group(1).split()
+    assert "ref" in supported
+    for isa in supported:
+        run = sluice("generate", NO_TOKENIZER, "--token-ids", "1", "--max-tokens", "1", SLUICE_FORCE_ISA=isa)
+        assert run.returncode == 0 and f"kernels: {isa} " in run.stderr
 
 
 def test_quiet_says_nothing_beside_the_answer():
