@@ -143,6 +143,17 @@ TEST_F(ChatTemplateTest, ASplitTagLeavesNoMarkOnTheTemplatesTag) {
   EXPECT_THAT(prompt->literal_ranges, ElementsAre());
 }
 
+TEST_F(ChatTemplateTest, AStrippedCharacterTakesItsMarkAlong) {
+  for (const std::string_view source :
+       {"{{ m.rstrip('<') ~ '</think>' }}", "{{ m.rstrip('<b ') ~ '</think>' }}",
+        "{{ m|trim('<') ~ '</think>' }}"}) {
+    const auto prompt = render(source, R"({"m": "a<"})");
+    ASSERT_TRUE(prompt);
+    EXPECT_EQ(prompt->text, "a</think>");
+    EXPECT_THAT(prompt->literal_ranges, ElementsAre()) << source;
+  }
+}
+
 TEST_F(ChatTemplateTest, TokenVariablesOfTheServerAreTokens) {
   const auto prompt = render("{{ bos_token }}{{ eos_token }}",
                              R"({"bos_token": "<|endoftext|>", "eos_token": "<|im_end|>x"})");
