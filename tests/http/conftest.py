@@ -1,0 +1,31 @@
+"""Fixtures: one server over the embedded model for most tests, and the official client for it."""
+import sys
+from pathlib import Path
+
+import httpx
+import openai
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from server_process import ServerProcess  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def server():
+    process = ServerProcess("--context", 2048, "--sequences", 4)
+    yield process
+    assert process.stop() == 0, "".join(process.log)
+
+
+@pytest.fixture(scope="session")
+def client(server):
+    """The OpenAI client, without its own retries: an error must show at once."""
+    with openai.OpenAI(base_url=server.url + "/v1", api_key="any", max_retries=0) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def http(server):
+    with httpx.Client(base_url=server.url, timeout=60) as made:
+        yield made

@@ -1,0 +1,119 @@
+"""A running `sluice serve`. The program is ${SLUICE_BUILD:-build/release}/sluice."""
+import json
+import os
+import queue
+import signal
+import socket
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SLUICE = ROOT / os.environ.get("SLUICE_BUILD", "build/release") / "sluice"
+TINY = ROOT / "models" / "tiny"
+PORTS = range(18300, 18400)
+START_SECONDS_MAX = 60
+STOP_SECONDS_MAX = 60
+RUN_SECONDS_MAX = 120
+
+
+def free_port():
+    """A port of our range that nobody listens on; 0 (any) when all are taken."""
+    for port in PORTS:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+    return 0
+
+
+class ServerProcess:
+    """Ready to answer once constructed; `log` grows with the lines of stderr."""
+
+    def __init__(self, *arguments, model=TINY):
+        command = [str(SLUICE), "serve", str(model), "--port", str(free_port()), *map(str, arguments)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.log = []
+        self._lines = queue.Queue()
+        threading.Thread(target=self._read_stdout, daemon=True).start()
+        threading.Thread(target=self._read_stderr, daemon=True).start()
+        try:
+            self.url = self._wait_for_url()
+            assert eventually(self.is_ready, START_SECONDS_MAX), "the server is not ready:\n" + "".join(self.log)
+        except BaseException:
+            self.process.kill()
+            self.process.wait()
+            raise
+
+    def _read_stdout(self):
+        for line in self.process.stdout:
+            self._lines.put(line)
+        self._lines.put("")
+
+    def _read_stderr(self):
+        for line in self.process.stderr:
+            self.log.append(line)
+
+    def _wait_for_url(self):
+        prefix = "listening on "
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while True:
+            line = self._lines.get(timeout=max(deadline - time.monotonic(), 0.1))
+            if line.startswith(prefix):
+                return line.removeprefix(prefix).strip()
+            assert line, "the server ended before it listened:\n" + "".join(self.log)
+
+    def is_ready(self):
+        """Before that the server's own first request takes a place in the queue."""
+        try:
+            with urllib.request.urlopen(self.url + "/ready", timeout=10) as reply:
+                return reply.status == 200
+        except urllib.error.HTTPError:
+            return False
+
+    @property
+    def port(self):
+        return int(self.url.rsplit(":", 1)[1])
+
+    def connect(self):
+        """A raw connection."""
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=RUN_SECONDS_MAX)
+        return connection
+
+    def signal(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+
+    def stop(self):
+        """The exit code after one SIGTERM."""
+        if self.process.poll() is None:
+            self.signal()
+            try:
+                self.process.wait(STOP_SECONDS_MAX)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        return self.process.returncode
+
+
+def generate(*arguments):
+    """What `sluice generate --json` says: token_ids, text, finish_reason, ..."""
+    run = subprocess.run([str(SLUICE), "generate", str(TINY), "--json", *map(str, arguments)], capture_output=True,
+                         text=True, timeout=RUN_SECONDS_MAX, check=False)
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+def eventually(condition, seconds=10.0):
+    """Whether `condition()` becomes true in time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return condition()
