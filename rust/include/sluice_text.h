@@ -13,9 +13,9 @@
 #define SLUICE_TOKENIZER_BYTES_MAX (256 << 20)
 
 /**
- * A text to encode may have this many bytes.
+ * A text to encode may have this many bytes; encoding takes about 100 bytes of memory for each.
  */
-#define SLUICE_ENCODE_BYTES_MAX (16 << 20)
+#define SLUICE_ENCODE_BYTES_MAX (8 << 20)
 
 /**
  * A template's source may have this many bytes.
