@@ -37,7 +37,8 @@ void BlockPool::release(BlockId id) {
 }
 
 std::int32_t BlockPool::reference_count(BlockId id) const {
-  SLUICE_CHECK(id >= 0 && id < slab_.item_count());
+  SLUICE_CHECK(id >= 0);
+  SLUICE_CHECK(id < slab_.item_count());
   return references_[static_cast<std::size_t>(id)];
 }
 

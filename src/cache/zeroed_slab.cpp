@@ -63,14 +63,16 @@ void ZeroedSlab::free(std::int32_t id) {
 }
 
 bool ZeroedSlab::is_used(std::int32_t id) const {
-  SLUICE_CHECK(id >= 0 && id < shape_.item_count);
+  SLUICE_CHECK(id >= 0);
+  SLUICE_CHECK(id < shape_.item_count);
   return used_[static_cast<std::size_t>(id)] != 0;
 }
 
 void ZeroedSlab::check_invariants() const {
   std::vector<std::uint8_t> seen = used_;
   for (const std::int32_t id : free_) {
-    SLUICE_CHECK(id >= 0 && id < fresh_);
+    SLUICE_CHECK(id >= 0);
+    SLUICE_CHECK(id < fresh_);
     SLUICE_CHECK(seen[static_cast<std::size_t>(id)] == 0);
     seen[static_cast<std::size_t>(id)] = 1;
   }

@@ -67,7 +67,8 @@ EngineLoop::~EngineLoop() {
 
 void EngineLoop::add(std::unique_ptr<Sequence> sequence) {
   SLUICE_CHECK(std::ssize(sequences_) < outstanding_max(config_));
-  SLUICE_CHECK(sequences_.empty() || sequences_.back()->id < sequence->id);
+  const SequenceId last = sequences_.empty() ? -1 : sequences_.back()->id;
+  SLUICE_CHECK(sequence->id > last);
   scheduler_.enqueue({.sequence = sequence->id,
                       .prompt_tokens = sequence->prompt_tokens,
                       .tokens_max = sequence->tokens_max});
@@ -228,7 +229,8 @@ Sequence& EngineLoop::find(SequenceId id) {
   const auto found = std::lower_bound(
       sequences_.begin(), sequences_.end(), id,
       [](const std::unique_ptr<Sequence>& entry, SequenceId wanted) { return entry->id < wanted; });
-  SLUICE_CHECK(found != sequences_.end() && (*found)->id == id);
+  SLUICE_CHECK(found != sequences_.end());
+  SLUICE_CHECK((*found)->id == id);
   return **found;
 }
 

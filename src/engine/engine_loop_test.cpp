@@ -179,6 +179,7 @@ TEST(EngineLoop, IdenticalRequestsHaveOneAnswer) {
   config.sequences_max = 8;
   Bench bench(config, {.step_tokens_max = 37, .step_logit_rows_max = 5});
   std::vector<std::shared_ptr<GenerationStream>> streams;
+  streams.reserve(50);
   for (int i = 0; i < 50; ++i) {
     streams.push_back(bench.submit(make_request(150, 40)));
   }
@@ -329,6 +330,7 @@ TEST(EngineLoop, MemoryIsReservedForTheWholeAnswer) {
   config.kv_tokens_max = 640;  // ten blocks
   Bench bench(config);
   std::vector<std::shared_ptr<GenerationStream>> streams;
+  streams.reserve(10);
   for (int i = 0; i < 10; ++i) {
     streams.push_back(bench.submit(make_request(100, 150, i)));  // four blocks each
   }

@@ -178,6 +178,7 @@ TEST(Engine, AFullQueueIsAnErrorAndAnEndedRequestMakesRoom) {
   config.queue_max = 3;
   const auto engine = start(model, config);
   std::vector<std::shared_ptr<GenerationStream>> streams;
+  streams.reserve(10);
   for (int i = 0; i < 5; ++i) {
     streams.push_back(submit(*engine, make_request(10, 2, i)));
   }
@@ -221,6 +222,7 @@ TEST(Engine, DestructionEndsEveryStream) {
   FakeModel model;
   auto engine = start(model);
   std::vector<std::shared_ptr<GenerationStream>> streams;
+  streams.reserve(10);
   for (int i = 0; i < 10; ++i) {
     streams.push_back(submit(*engine, make_request(100, 400, i)));
   }

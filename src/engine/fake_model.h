@@ -81,7 +81,8 @@ class FakeModel final : public Qwen3_5 {
       on_forward(batch);
     }
     const std::size_t tokens = batch.token_ids.size();
-    SLUICE_CHECK(tokens >= 1 && std::ssize(batch.token_ids) <= options_.step_tokens_max);
+    SLUICE_CHECK(tokens >= 1);
+    SLUICE_CHECK(std::ssize(batch.token_ids) <= options_.step_tokens_max);
     SLUICE_CHECK(batch.rope_positions.size() == 3 * tokens);
     SLUICE_CHECK(std::ssize(batch.logit_rows) <= options_.step_logit_rows_max);
     SLUICE_CHECK(logits.size() == batch.logit_rows.size() * kFakeVocabSize);
@@ -90,7 +91,8 @@ class FakeModel final : public Qwen3_5 {
     std::int64_t row = 0;
     std::size_t next_logits = 0;
     for (const SequenceSlice& slice : batch.sequences) {
-      SLUICE_CHECK(slice.token_begin == row && slice.token_count >= 1);
+      SLUICE_CHECK(slice.token_begin == row);
+      SLUICE_CHECK(slice.token_count >= 1);
       for (std::int64_t i = 0; i < slice.token_count; ++i, ++row) {
         compute_row(batch, cache, slice, row);
         if (next_logits < batch.logit_rows.size() && batch.logit_rows[next_logits] == row) {

@@ -7,7 +7,8 @@
 namespace sluice {
 
 void best_ids(std::span<const float> scores, std::size_t k, std::span<TokenId> ids) {
-  SLUICE_CHECK(k >= 1 && k <= scores.size());
+  SLUICE_CHECK(k >= 1);
+  SLUICE_CHECK(k <= scores.size());
   SLUICE_CHECK(ids.size() >= scores.size());
   const auto before = [scores](TokenId a, TokenId b) {
     const float score_a = scores[static_cast<std::size_t>(a)];

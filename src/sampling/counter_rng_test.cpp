@@ -39,6 +39,7 @@ TEST(CounterRng, EveryBitOfSeedAndPositionMatters) {
 TEST(CounterRng, UniformFillsTheUnitInterval) {
   constexpr int kDraws = 100000;
   constexpr int kBins = 20;
+  constexpr double kExpected = static_cast<double>(kDraws) / kBins;
   std::array<int, kBins> bins{};
   for (int position = 0; position < kDraws; ++position) {
     const double u = uniform_at(7, position);
@@ -48,8 +49,8 @@ TEST(CounterRng, UniformFillsTheUnitInterval) {
   }
   double chi_square = 0.0;
   for (const int count : bins) {
-    const double difference = count - kDraws / kBins;
-    chi_square += difference * difference / (kDraws / kBins);
+    const double difference = count - kExpected;
+    chi_square += difference * difference / kExpected;
   }
   EXPECT_LT(chi_square, 43.8);  // 19 degrees of freedom, p = 0.001
 }

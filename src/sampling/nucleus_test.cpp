@@ -15,8 +15,10 @@ namespace {
 std::vector<TokenId> by_sorting(const std::vector<float>& weights, double wanted) {
   std::vector<TokenId> ids(weights.size());
   std::iota(ids.begin(), ids.end(), 0);
-  std::stable_sort(ids.begin(), ids.end(), [&](TokenId a, TokenId b) {
-    return weights[static_cast<std::size_t>(a)] > weights[static_cast<std::size_t>(b)];
+  std::sort(ids.begin(), ids.end(), [&](TokenId a, TokenId b) {
+    const float weight_a = weights[static_cast<std::size_t>(a)];
+    const float weight_b = weights[static_cast<std::size_t>(b)];
+    return weight_a != weight_b ? weight_a > weight_b : a < b;
   });
   double sum = 0.0;
   std::size_t count = 0;

@@ -67,7 +67,8 @@ TokenId first_with(std::span<const float> scores, float score) {
 }  // namespace
 
 Sampler::Sampler(std::int64_t vocab_size) {
-  SLUICE_CHECK(vocab_size >= 1 && vocab_size <= std::numeric_limits<TokenId>::max());
+  SLUICE_CHECK(vocab_size >= 1);
+  SLUICE_CHECK(vocab_size <= std::numeric_limits<TokenId>::max());
   const auto size = static_cast<std::size_t>(vocab_size);
   scores_.resize(size);
   weights_.resize(size);
@@ -76,7 +77,8 @@ Sampler::Sampler(std::int64_t vocab_size) {
 }
 
 Result<TokenEvent> Sampler::sample(const SampleInput& input, const SamplingParams& params) {
-  SLUICE_CHECK(!input.logits.empty() && input.logits.size() <= scores_.size());
+  SLUICE_CHECK(!input.logits.empty());
+  SLUICE_CHECK(input.logits.size() <= scores_.size());
   SLUICE_TRY(check_logits(input.logits));
   const std::span<const float> scores = adjusted_scores(input, params);
   const float best = highest(scores);

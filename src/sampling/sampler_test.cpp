@@ -59,8 +59,9 @@ std::vector<double> reference_probabilities(const Scenario& s) {
   for (std::size_t i = 0; i < ids.size(); ++i) {
     ids[i] = i;
   }
-  std::stable_sort(ids.begin(), ids.end(),
-                   [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
+  std::sort(ids.begin(), ids.end(), [&](std::size_t a, std::size_t b) {
+    return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
+  });
   if (s.params.top_k > 0 && static_cast<std::size_t>(s.params.top_k) < ids.size()) {
     ids.resize(static_cast<std::size_t>(s.params.top_k));
   }
@@ -102,7 +103,7 @@ Scenario random_scenario(std::mt19937_64& random) {
     s.generated.push_back(below(size));
   }
   if (below(3) == 0) {
-    s.allowed.assign(static_cast<std::size_t>(size / 32 + 1), 0U);
+    s.allowed.assign(static_cast<std::size_t>(size) / 32 + 1, 0U);
     for (std::uint32_t& word : s.allowed) {
       word = static_cast<std::uint32_t>(random());
     }
@@ -145,8 +146,10 @@ TEST(BestIds, EqualsASortWithManyTies) {
     for (std::size_t i = 0; i < size; ++i) {
       want[i] = static_cast<TokenId>(i);
     }
-    std::stable_sort(want.begin(), want.end(), [&](TokenId a, TokenId b) {
-      return scores[static_cast<std::size_t>(a)] > scores[static_cast<std::size_t>(b)];
+    std::sort(want.begin(), want.end(), [&](TokenId a, TokenId b) {
+      const float score_a = scores[static_cast<std::size_t>(a)];
+      const float score_b = scores[static_cast<std::size_t>(b)];
+      return score_a != score_b ? score_a > score_b : a < b;
     });
     for (std::size_t i = 0; i < k; ++i) {
       ASSERT_EQ(ids[i], want[i]) << "round " << round << " rank " << i;
@@ -360,7 +363,7 @@ TEST(Sampler, ExtremesStayFinite) {
 
 // The field that validate() names when one member has this value; "none" when it is accepted.
 template <typename Member, typename Value>
-std::string named_field(Member SamplingParams::* member, Value value) {
+std::string named_field(Member SamplingParams::* member, const Value& value) {
   SamplingParams params;
   params.*member = value;
   const auto result = validate(params, 100);

@@ -50,7 +50,8 @@ Result<void> validate(const SamplingParams& params, std::int64_t vocab_size) {
   SLUICE_TRY(check_range("min_p", params.min_p, {0.0F, 1.0F}));
   SLUICE_TRY(check_range("presence_penalty", params.presence_penalty, {-2.0F, 2.0F}));
   SLUICE_TRY(check_range("frequency_penalty", params.frequency_penalty, {-2.0F, 2.0F}));
-  if (!(params.repetition_penalty > 0.0F && params.repetition_penalty <= 2.0F)) {
+  const bool in_range = params.repetition_penalty > 0.0F && params.repetition_penalty <= 2.0F;
+  if (!in_range) {
     return out_of_range("repetition_penalty", std::to_string(params.repetition_penalty),
                         "more than 0, at most 2");
   }

@@ -24,10 +24,13 @@ Scheduler::Scheduler(const SchedulerConfig& config) : config_(config) {
 
 void Scheduler::enqueue(const SequenceDemand& demand) {
   SLUICE_CHECK(waiting_count() < config_.waiting_max);
-  SLUICE_CHECK(demand.prompt_tokens >= 1 && demand.tokens_max >= 0);
+  SLUICE_CHECK(demand.prompt_tokens >= 1);
+  SLUICE_CHECK(demand.tokens_max >= 0);
   SLUICE_CHECK(blocks_of(demand) <= config_.block_count);
-  SLUICE_CHECK(running_.empty() || running_.back().demand.sequence < demand.sequence);
-  SLUICE_CHECK(waiting_.empty() || waiting_.back().sequence < demand.sequence);
+  const SequenceId last_running = running_.empty() ? -1 : running_.back().demand.sequence;
+  const SequenceId last_waiting = waiting_.empty() ? -1 : waiting_.back().sequence;
+  SLUICE_CHECK(demand.sequence > last_running);
+  SLUICE_CHECK(demand.sequence > last_waiting);
   waiting_.push_back(demand);
 }
 
@@ -161,7 +164,8 @@ std::vector<Scheduler::Running>::iterator Scheduler::find_running(SequenceId seq
   const auto found = std::lower_bound(
       running_.begin(), running_.end(), sequence,
       [](const Running& running, SequenceId id) { return running.demand.sequence < id; });
-  SLUICE_CHECK(found != running_.end() && found->demand.sequence == sequence);
+  SLUICE_CHECK(found != running_.end());
+  SLUICE_CHECK(found->demand.sequence == sequence);
   return found;
 }
 
