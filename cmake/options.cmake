@@ -12,6 +12,10 @@ target_compile_options(
             -ffp-contract=off
             -fno-math-errno
             -fvisibility=hidden)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14)
+  # "literal" + std::string warns falsely at -O3: https://gcc.gnu.org/bugzilla/show_bug.cgi?id=105651
+  target_compile_options(sluice_options INTERFACE -Wno-restrict)
+endif()
 target_include_directories(sluice_options INTERFACE ${PROJECT_SOURCE_DIR}/src)
 if(SLUICE_SANITIZE)
   target_compile_options(sluice_options INTERFACE -fsanitize=${SLUICE_SANITIZE} -fno-sanitize-recover=all
