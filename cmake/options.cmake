@@ -14,7 +14,7 @@ target_compile_options(
             -fvisibility=hidden)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14)
   # "literal" + std::string warns falsely at -O3: https://gcc.gnu.org/bugzilla/show_bug.cgi?id=105651
-  target_compile_options(sluice_options INTERFACE -Wno-restrict)
+  target_compile_options(sluice_options INTERFACE $<$<CONFIG:Release>:-Wno-restrict>)
 endif()
 target_include_directories(sluice_options INTERFACE ${PROJECT_SOURCE_DIR}/src)
 if(SLUICE_SANITIZE)
