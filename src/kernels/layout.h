@@ -18,8 +18,8 @@
 
 namespace sluice::kernels {
 
-// Version of the numerics contract (docs/NUMERICS.md). Any change of a bit is a new version: states and
-// caches of another version are worthless.
+// Version of the numerics contract (docs/NUMERICS.md). Any change of a bit is a new version: states
+// and caches of another version are worthless.
 inline constexpr int kNumericsVersion = 1;
 
 inline constexpr std::int64_t kPanelColumns = 32;
