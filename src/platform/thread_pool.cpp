@@ -8,8 +8,8 @@
 namespace sluice {
 namespace {
 
-// About 20 microseconds of pauses on current x86: a decode step has some 150 regions that follow
-// one another within a few microseconds, while an idle server must not burn a core.
+// Some 20 to 100 microseconds, by how long the CPU's pause is: a decode step has some 150 regions
+// that follow one another within a few microseconds, while an idle server must not burn a core.
 constexpr int kSpinsBeforeSleep = 2000;
 
 void relax() {
