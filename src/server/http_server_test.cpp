@@ -183,13 +183,19 @@ TEST_F(ServerTest, ReadersThatStopAreCutOffAndCostNothing) {
   engine_.set_script({.tokens = tokens("text and more text and more "), .endless = true});
   start();
   TestClient client(port(), 4096);
-  // Eight choices and log-probabilities: more than the system's buffers take.
-  const std::string body =
-      R"({"prompt":"a","n":8,"logprobs":5,"stream":true,"max_tokens":-1,"return_token_ids":true})";
-  std::vector<std::unique_ptr<TestClient>> clients;
-  client.send_post("/v1/completions", body);
-  ASSERT_TRUE(eventually([&] { return engine_.requests().size() == 8; }));
-  EXPECT_TRUE(eventually([&] { return engine_.running() == 0; }));
+  // 128 answers with log-probabilities: more than the buffers of the system take.
+  std::string prompts = "\"a\"";
+  for (int i = 1; i < 16; ++i) {
+    prompts += ",\"a\"";
+  }
+  client.send_post("/v1/completions", "{\"prompt\":[" + prompts +
+                                          "],\"n\":8,\"logprobs\":5,\"stream\":true,"
+                                          "\"max_tokens\":-1,\"return_token_ids\":true}");
+  ASSERT_TRUE(eventually([&] { return engine_.requests().size() == 128; }));
+  ASSERT_TRUE(client.wait_for("data: "));
+  std::this_thread::sleep_for(milliseconds(2500));
+  EXPECT_EQ(engine_.running(), 0);
+  EXPECT_FALSE(client.reply().complete);
   EXPECT_EQ(get("/live").status, 200);
 }
 
