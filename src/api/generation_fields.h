@@ -16,7 +16,6 @@ namespace sluice {
 inline constexpr std::int64_t kChoicesMax = 8;           // `n`
 inline constexpr std::int64_t kStopTextsMax = 16;        // `stop`
 inline constexpr std::int64_t kStopTextBytesMax = 4096;  // one of them
-inline constexpr std::int64_t kLogitBiasMax = 1024;      // entries
 inline constexpr std::int64_t kStopTokensMax = 256;      // `stop_token_ids`
 
 // What the request said about the choice of tokens; absent values are the model's.

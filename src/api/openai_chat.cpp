@@ -14,12 +14,11 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::int64_t kTopLogprobsMax = 20;
 constexpr std::size_t kCacheSaltBytesMax = 1024;
 
 void read_logprobs(JsonFields& body, GenerationFields& fields) {
   const bool wanted = body.boolean("logprobs").value_or(false);
-  const auto top = body.integer("top_logprobs", {0, kTopLogprobsMax});
+  const auto top = body.integer("top_logprobs", {0, kLogprobsMax});
   if (wanted) {
     fields.logprobs = static_cast<std::int32_t>(top.value_or(0));
   } else if (top.value_or(0) > 0) {

@@ -46,6 +46,13 @@ Result<TextSide> load_text_side(const std::filesystem::path& directory, const Mo
   }
   text.generation =
       SLUICE_TRY(load_generation_config(directory, text.tokenizer ? &*text.tokenizer : nullptr));
+  for (const std::int32_t id : text.generation.eos_token_ids) {
+    if (id >= config.vocab_size) {
+      return fail(ErrorCode::corrupt_data,
+                  fmt::format("{}: eos_token_id {}, but the model has {} rows", directory.string(),
+                              id, config.vocab_size));
+    }
+  }
   return text;
 }
 

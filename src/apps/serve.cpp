@@ -75,14 +75,18 @@ Result<ServerConfig> make_server_config(const ServeOptions& options) {
   return config;
 }
 
-Result<ServedModel> make_served_model(const ServeOptions& options,
-                                      const std::filesystem::path& directory,
-                                      const Checkpoint& checkpoint, TextSide text) {
-  if (!text.tokenizer || !text.chat_template) {
-    return fail(ErrorCode::unsupported,
-                fmt::format("{}: no {}, which serving text needs", directory.string(),
-                            text.tokenizer ? "chat template" : "tokenizer.json"));
+Result<void> check_text_side(const std::filesystem::path& directory, const TextSide& text) {
+  if (text.tokenizer && text.chat_template) {
+    return {};
   }
+  return fail(ErrorCode::unsupported,
+              fmt::format("{}: no {}, which serving text needs", directory.string(),
+                          text.tokenizer ? "chat template" : "tokenizer.json"));
+}
+
+// `text` has passed check_text_side().
+ServedModel make_served_model(const ServeOptions& options, const std::filesystem::path& directory,
+                              const Checkpoint& checkpoint, TextSide text) {
   return ServedModel{.tokenizer = std::move(*text.tokenizer),
                      .chat_template = std::move(*text.chat_template),
                      .generation = std::move(text.generation),
@@ -124,6 +128,7 @@ Result<int> run_serve(const ServeOptions& options) {
   const ModelConfig config = SLUICE_TRY(load_model_config(directory));
   const ServerConfig server_config = SLUICE_TRY(make_server_config(options));
   TextSide text = SLUICE_TRY(load_text_side(directory, config));
+  SLUICE_TRY(check_text_side(directory, text));
 
   EngineConfig engine_config = options.engine;
   engine_config.context_max =
@@ -132,10 +137,11 @@ Result<int> run_serve(const ServeOptions& options) {
   const ModelOptions model_options{
       .step_tokens_max = engine_config.prefill_step_max + engine_config.sequences_max,
       .step_logit_rows_max = engine_config.sequences_max};
+  SLUICE_TRY(plan_memory(engine_config, CacheLayout::of(config), model_options, config.vocab_size));
   const std::unique_ptr<LoadedModel> loaded =
       SLUICE_TRY(LoadedModel::load(directory, config, options.runtime, model_options));
   const ServedModel served =
-      SLUICE_TRY(make_served_model(options, directory, loaded->checkpoint(), std::move(text)));
+      make_served_model(options, directory, loaded->checkpoint(), std::move(text));
 
   const std::unique_ptr<SignalWatch> watch = SLUICE_TRY(SignalWatch::start());
   const std::unique_ptr<Engine> engine =
@@ -160,7 +166,7 @@ void add_engine_options(CLI::App& command, EngineConfig& engine) {
   check_integer(*command.add_option("--queue", engine.queue_max, "Requests waiting beyond those")
                      ->type_name("N")
                      ->capture_default_str(),
-                {1, 100000});
+                {1, 65536});
   check_integer(*command
                      .add_option("--prefill-step", engine.prefill_step_max,
                                  "Prompt tokens of one step, over all sequences")

@@ -167,21 +167,25 @@ class Model final : public Qwen3_5 {
  private:
   void check_batch(const ForwardBatch& batch, std::span<float> logits) const {
     const auto rows = static_cast<std::int64_t>(batch.token_ids.size());
-    SLUICE_CHECK(rows >= 1 && rows <= options_.step_tokens_max);
+    SLUICE_CHECK(rows >= 1);
+    SLUICE_CHECK(rows <= options_.step_tokens_max);
     SLUICE_CHECK(batch.rope_positions.size() == 3 * batch.token_ids.size());
     SLUICE_CHECK(static_cast<std::int64_t>(batch.logit_rows.size()) <=
                  options_.step_logit_rows_max);
     SLUICE_CHECK(static_cast<std::int64_t>(logits.size()) >=
                  static_cast<std::int64_t>(batch.logit_rows.size()) * config_.vocab_size);
     for (const std::int32_t id : batch.token_ids) {
-      SLUICE_CHECK(id >= 0 && id < config_.vocab_size);
+      SLUICE_CHECK(id >= 0);
+      SLUICE_CHECK(id < config_.vocab_size);
     }
     for (const std::int32_t row : batch.logit_rows) {
-      SLUICE_CHECK(row >= 0 && row < rows);
+      SLUICE_CHECK(row >= 0);
+      SLUICE_CHECK(row < rows);
     }
     std::int64_t covered = 0;
     for (const SequenceSlice& slice : batch.sequences) {
-      SLUICE_CHECK(slice.token_begin == covered && slice.token_count >= 1);
+      SLUICE_CHECK(slice.token_begin == covered);
+      SLUICE_CHECK(slice.token_count >= 1);
       covered += slice.token_count;
       SLUICE_CHECK(static_cast<std::int64_t>(slice.block_table.size()) * kKvBlockTokens >=
                    slice.position + slice.token_count);

@@ -1,4 +1,4 @@
-// Row-wise operators over the pool: norms, gates, embedding. Each row is computed alone.
+// Row-wise operators over the pool: norm, residual add, SwiGLU. Each row is computed alone.
 #pragma once
 
 #include <cstdint>

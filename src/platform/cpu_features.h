@@ -6,7 +6,7 @@
 namespace sluice {
 
 struct CpuFeatures {
-  bool avx2 = false;         // AVX2, FMA, F16C with OS support for ymm state
+  bool avx2 = false;         // AVX2 and FMA with OS support for ymm state
   bool avx512 = false;       // AVX-512 F, BW, DQ, VL with OS support for zmm state
   bool amx_bf16 = false;     // AMX-TILE and AMX-BF16, and the OS granted tile permission
   std::string vendor_model;  // "Intel(R) Xeon(R) ...", for the start-up line

@@ -11,6 +11,12 @@ namespace sluice {
 
 using TokenId = std::int32_t;
 
+inline constexpr std::int32_t kLogprobsMax = 20;     // alternatives per token
+inline constexpr std::int64_t kLogitBiasMax = 1024;  // entries of one request
+inline constexpr float kTemperatureMax = 2.0F;
+inline constexpr float kPenaltyMax =
+    2.0F;  // presence, frequency: -this to this; repetition: (0, this]
+
 // How the next token is chosen. Defaults mean "off". Ranges are checked by validate().
 struct SamplingParams {
   float temperature = 0.0F;         // [0, 2]; 0 is greedy, the lowest id wins ties

@@ -28,8 +28,6 @@
 
 namespace sluice {
 
-inline constexpr std::int32_t kLogprobsMax = 20;
-inline constexpr std::size_t kLogitBiasMax = 1024;  // entries
 // A temperature below this is greedy: score differences of 0.001 would already decide.
 inline constexpr float kTemperatureMin = 1e-5F;
 

@@ -405,7 +405,9 @@ TEST(Validate, NamesTheFieldOfEveryBadValue) {
   EXPECT_EQ(named_field(&P::logit_bias, Bias{{100, 1.0F}}), "logit_bias");
   EXPECT_EQ(named_field(&P::logit_bias, Bias{{-1, 1.0F}}), "logit_bias");
   EXPECT_EQ(named_field(&P::logit_bias, Bias{{5, kNan}}), "logit_bias.5");
-  EXPECT_EQ(named_field(&P::logit_bias, Bias(kLogitBiasMax + 1, {1, 0.0F})), "logit_bias");
+  EXPECT_EQ(
+      named_field(&P::logit_bias, Bias(static_cast<std::size_t>(kLogitBiasMax) + 1, {1, 0.0F})),
+      "logit_bias");
 }
 
 }  // namespace

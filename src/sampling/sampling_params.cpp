@@ -28,7 +28,7 @@ Result<void> check_range(const std::string& field, float value, Range range) {
 
 Result<void> check_bias(const SamplingParams& params, std::int64_t vocab_size) {
   const std::string field = "logit_bias";
-  if (params.logit_bias.size() > kLogitBiasMax) {
+  if (std::ssize(params.logit_bias) > kLogitBiasMax) {
     return out_of_range(field, std::to_string(params.logit_bias.size()) + " entries",
                         "at most " + std::to_string(kLogitBiasMax));
   }
@@ -45,12 +45,14 @@ Result<void> check_bias(const SamplingParams& params, std::int64_t vocab_size) {
 }  // namespace
 
 Result<void> validate(const SamplingParams& params, std::int64_t vocab_size) {
-  SLUICE_TRY(check_range("temperature", params.temperature, {0.0F, 2.0F}));
+  SLUICE_TRY(check_range("temperature", params.temperature, {0.0F, kTemperatureMax}));
   SLUICE_TRY(check_range("top_p", params.top_p, {0.0F, 1.0F}));
   SLUICE_TRY(check_range("min_p", params.min_p, {0.0F, 1.0F}));
-  SLUICE_TRY(check_range("presence_penalty", params.presence_penalty, {-2.0F, 2.0F}));
-  SLUICE_TRY(check_range("frequency_penalty", params.frequency_penalty, {-2.0F, 2.0F}));
-  const bool in_range = params.repetition_penalty > 0.0F && params.repetition_penalty <= 2.0F;
+  SLUICE_TRY(check_range("presence_penalty", params.presence_penalty, {-kPenaltyMax, kPenaltyMax}));
+  SLUICE_TRY(
+      check_range("frequency_penalty", params.frequency_penalty, {-kPenaltyMax, kPenaltyMax}));
+  const bool in_range =
+      params.repetition_penalty > 0.0F && params.repetition_penalty <= kPenaltyMax;
   if (!in_range) {
     return out_of_range("repetition_penalty", std::to_string(params.repetition_penalty),
                         "more than 0, at most 2");

@@ -1,4 +1,5 @@
-// A non-owning, read-only look at a tensor: dtype, shape, bytes. Row-major and contiguous.
+// A non-owning, read-only look at a tensor: dtype, shape, bytes. Row-major, contiguous, perhaps
+// unaligned (a file gives no alignment: copy elements out with memcpy).
 // The owner (a mapped file, a buffer) must outlive the view.
 #pragma once
 
@@ -25,11 +26,6 @@ struct TensorView {
   DType dtype = DType::f32;
   Shape shape;
   std::span<const std::byte> bytes;
-
-  template <typename T>
-  const T* data() const {
-    return reinterpret_cast<const T*>(bytes.data());
-  }
 };
 
 }  // namespace sluice

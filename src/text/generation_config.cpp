@@ -13,6 +13,7 @@
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 
+#include "request/request.h"
 #include "text/text_files.h"
 
 namespace sluice {
@@ -133,16 +134,16 @@ Result<void> read_sampling(const ConfigFile& file, GenerationConfig* config) {
     }
     config->do_sample = value->get_bool();
   }
-  constexpr double kBig = std::numeric_limits<float>::max();
   config->temperature =
-      SLUICE_TRY(read_float(file, "temperature", {0, kBig, "a number of at least 0"}));
+      SLUICE_TRY(read_float(file, "temperature", {0.0, kTemperatureMax, "a number from 0 to 2"}));
   config->top_k = SLUICE_TRY(read_count(file, "top_k"));
   config->top_p = SLUICE_TRY(read_float(file, "top_p", {0, 1, "a number from 0 to 1"}));
   config->min_p = SLUICE_TRY(read_float(file, "min_p", {0, 1, "a number from 0 to 1"}));
-  config->presence_penalty =
-      SLUICE_TRY(read_float(file, "presence_penalty", {-kBig, kBig, "a finite number"}));
-  config->repetition_penalty = SLUICE_TRY(read_float(
-      file, "repetition_penalty", {std::numeric_limits<float>::min(), kBig, "a number above 0"}));
+  config->presence_penalty = SLUICE_TRY(
+      read_float(file, "presence_penalty", {-kPenaltyMax, kPenaltyMax, "a number from -2 to 2"}));
+  config->repetition_penalty = SLUICE_TRY(
+      read_float(file, "repetition_penalty",
+                 {std::numeric_limits<float>::min(), kPenaltyMax, "a number above 0, at most 2"}));
   return {};
 }
 

@@ -51,7 +51,7 @@ std::unexpected<Error> ConfigObject::explain(ErrorCode code, std::string_view ke
 }
 
 Result<std::int64_t> ConfigObject::to_integer(const json::value& value, std::string_view key,
-                                              IntegerRange range) const {
+                                              ConfigIntegerRange range) const {
   const std::optional<std::int64_t> integer = whole_number(value);
   const std::string want = fmt::format("an integer from {} to {}", range.min, range.max);
   if (!integer) {
@@ -67,7 +67,7 @@ Result<std::int64_t> ConfigObject::to_integer(const json::value& value, std::str
 }
 
 Result<std::optional<std::int64_t>> ConfigObject::integer(std::string_view key,
-                                                          IntegerRange range) const {
+                                                          ConfigIntegerRange range) const {
   const json::value* value = find(key);
   if (value == nullptr) {
     return std::nullopt;
@@ -75,7 +75,8 @@ Result<std::optional<std::int64_t>> ConfigObject::integer(std::string_view key,
   return SLUICE_TRY(to_integer(*value, key, range));
 }
 
-Result<std::optional<double>> ConfigObject::number(std::string_view key, NumberRange range) const {
+Result<std::optional<double>> ConfigObject::number(std::string_view key,
+                                                   ConfigNumberRange range) const {
   const json::value* value = find(key);
   if (value == nullptr) {
     return std::nullopt;
@@ -127,7 +128,7 @@ Result<std::optional<ConfigObject>> ConfigObject::child(std::string_view key) co
 }
 
 Result<std::optional<std::vector<std::int64_t>>> ConfigObject::integers(std::string_view key,
-                                                                        IntegerRange range,
+                                                                        ConfigIntegerRange range,
                                                                         bool scalar_too) const {
   const json::value* value = find(key);
   if (value == nullptr) {

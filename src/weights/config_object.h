@@ -15,12 +15,12 @@
 
 namespace sluice {
 
-struct IntegerRange {
+struct ConfigIntegerRange {
   std::int64_t min = 1;
   std::int64_t max = 1;
 };
 
-struct NumberRange {
+struct ConfigNumberRange {
   double above = 0.0;  // exclusive
   double max = 0.0;    // inclusive
 };
@@ -44,14 +44,14 @@ class ConfigObject {
 
   // Absent: no value. Integers may be written as 64.0. Below the range: corrupt_data; above it:
   // unsupported.
-  Result<std::optional<std::int64_t>> integer(std::string_view key, IntegerRange range) const;
-  Result<std::optional<double>> number(std::string_view key, NumberRange range) const;
+  Result<std::optional<std::int64_t>> integer(std::string_view key, ConfigIntegerRange range) const;
+  Result<std::optional<double>> number(std::string_view key, ConfigNumberRange range) const;
   Result<std::optional<bool>> boolean(std::string_view key) const;
   Result<std::optional<std::string>> text(std::string_view key) const;
   Result<std::optional<ConfigObject>> child(std::string_view key) const;
   // A list of integers; with scalar_too, a single integer reads as a list of one.
   Result<std::optional<std::vector<std::int64_t>>> integers(std::string_view key,
-                                                            IntegerRange range,
+                                                            ConfigIntegerRange range,
                                                             bool scalar_too) const;
 
   // unsupported unless the text is absent or one of `accepted`.
@@ -61,7 +61,7 @@ class ConfigObject {
 
  private:
   Result<std::int64_t> to_integer(const boost::json::value& value, std::string_view key,
-                                  IntegerRange range) const;
+                                  ConfigIntegerRange range) const;
 
   const boost::json::object* object_;
   std::string file_;

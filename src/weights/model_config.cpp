@@ -18,7 +18,8 @@ namespace json = boost::json;
 using std::string_view_literals::operator""sv;
 
 constexpr std::int64_t kFp8BlockRows = 128;
-constexpr IntegerRange kTokenIdRange{.min = 0, .max = std::numeric_limits<std::int32_t>::max()};
+constexpr ConfigIntegerRange kTokenIdRange{.min = 0,
+                                           .max = std::numeric_limits<std::int32_t>::max()};
 
 template <typename Config>
 struct SizeField {

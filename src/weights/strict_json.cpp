@@ -105,7 +105,7 @@ class DocumentHandler {
 
 Result<json::value> parse_strict_json(std::string_view text, std::string_view where) try {
   json::parse_options options;
-  options.max_depth = kJsonDepthMax;
+  options.max_depth = kConfigDepthMax;
   json::basic_parser<DocumentHandler> parser(options);
   json::error_code code;
   const std::size_t consumed = parser.write_some(false, text.data(), text.size(), code);
@@ -121,7 +121,7 @@ Result<json::value> parse_strict_json(std::string_view text, std::string_view wh
   if (code) {
     return fail(ErrorCode::corrupt_data,
                 fmt::format("{}: not valid JSON: {} near byte {} of {} (nesting limit {})", where,
-                            code.message(), consumed, text.size(), kJsonDepthMax),
+                            code.message(), consumed, text.size(), kConfigDepthMax),
                 std::string(where));
   }
   return parser.handler().release();

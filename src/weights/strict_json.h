@@ -14,7 +14,7 @@
 
 namespace sluice {
 
-inline constexpr std::size_t kJsonDepthMax = 16;
+inline constexpr std::size_t kConfigDepthMax = 16;
 
 // `where` names the source in messages. Errors: corrupt_data with the byte offset,
 // resource_exhausted when memory runs out.
