@@ -194,6 +194,12 @@ void refuse_unsupported(JsonFields& body) {
 GenerationFields read_generation_fields(JsonFields& body, const RequestLimits& limits) {
   GenerationFields fields;
   fields.model = body.string("model");
+  if (fields.model && fields.model->size() > kModelNameBytesMax) {
+    body.report().fail(ApiErrorKind::invalid_value,
+                       fmt::format("model has {} bytes, want at most {}", fields.model->size(),
+                                   kModelNameBytesMax),
+                       "model");
+  }
   read_stream_fields(body, fields);
   fields.choices = body.integer("n", {1, kChoicesMax}).value_or(1);
   if (const auto best_of = body.integer("best_of", {1, kChoicesMax});
@@ -215,7 +221,7 @@ std::optional<std::int64_t> read_tokens_max(JsonFields& body,
                                             std::initializer_list<std::string_view> keys) {
   std::optional<std::int64_t> first;
   for (const std::string_view key : keys) {
-    const auto value = body.integer(key, {-1, std::numeric_limits<std::int64_t>::max()});
+    const auto value = body.integer(key, {-1, kTokensMaxMax});
     if (!first) {
       first = value;
     }

@@ -17,6 +17,8 @@ inline constexpr std::int64_t kChoicesMax = 8;           // `n`
 inline constexpr std::int64_t kStopTextsMax = 16;        // `stop`
 inline constexpr std::int64_t kStopTextBytesMax = 4096;  // one of them
 inline constexpr std::int64_t kStopTokensMax = 256;      // `stop_token_ids`
+inline constexpr std::int64_t kTokensMaxMax = 1 << 30;   // `max_tokens`
+inline constexpr std::size_t kModelNameBytesMax = 256;   // `model`, echoed in every chunk
 
 // What the request said about the choice of tokens; absent values are the model's.
 struct SamplingFields {

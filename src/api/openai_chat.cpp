@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "api/json_text.h"
@@ -89,15 +92,36 @@ void read_reasoning_format(JsonFields& body, ChatRequest& request) {
   }
 }
 
-// The template's view of the request. Keys of chat_template_kwargs come first, so that none of
-// them can replace what the server decides.
+// Whether a client may set this variable of the template: an identifier, and none that the server
+// or the template engine owns. *_token values count as the template's own control tokens
+// (text/chat_template.h), so clients must not set those.
+bool is_client_variable(std::string_view key) {
+  constexpr std::string_view kReserved[] = {"messages",        "tools",     "add_generation_prompt",
+                                            "raise_exception", "namespace", "range",
+                                            "documents"};
+  const auto is_word = [](char c) {
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+  };
+  const bool identifier = !key.empty() && !(key.front() >= '0' && key.front() <= '9') &&
+                          std::ranges::all_of(key, is_word);
+  return identifier && !key.ends_with("_token") &&
+         std::ranges::find(kReserved, key) == std::end(kReserved);
+}
+
+// The template's view of the request: what the client may set, then what the server decides.
 json::object make_variables(const json::object* kwargs, const std::vector<ChatTurn>& turns,
-                            const ThinkingFields& thinking, bool add_generation_prompt) {
+                            const ThinkingFields& thinking, bool add_generation_prompt,
+                            FieldReport& report) {
   json::object variables;
   if (kwargs != nullptr) {
-    variables = *kwargs;
+    for (const auto& [key, value] : *kwargs) {
+      if (is_client_variable(key)) {
+        variables[key] = value;
+      } else {
+        report.ignore(fmt::format("chat_template_kwargs.{}", std::string_view(key)));
+      }
+    }
   }
-  variables.erase("tools");
   variables["messages"] = template_messages(turns);
   variables["add_generation_prompt"] = add_generation_prompt;
   variables["enable_thinking"] = thinking.enabled;
@@ -147,8 +171,9 @@ void read_messages_and_variables(JsonFields& body, const ChatDefaults& defaults,
         request.continuation->reasoning_open || !request.continuation->reasoning.empty();
   }
   const bool generation_prompt = request.continuation || add_prompt.value_or(true);
-  request.template_variables = to_json(make_variables(
-      kwargs ? &kwargs_value->get_object() : nullptr, history.turns, thinking, generation_prompt));
+  request.template_variables =
+      to_json(make_variables(kwargs ? &kwargs_value->get_object() : nullptr, history.turns,
+                             thinking, generation_prompt, report));
 }
 
 }  // namespace

@@ -187,14 +187,19 @@ TEST(ChatRequest, ThinkingByEverySpelling) {
   EXPECT_EQ(failure(R"("thinking":{"type":"maybe"})"), "thinking.type");
 }
 
-TEST(ChatRequest, TemplateArgumentsCannotReplaceTheConversation) {
+TEST(ChatRequest, TemplateVariablesOfTheServerCannotBeSet) {
   const auto request = parse(
-      R"("chat_template_kwargs":{"messages":[],"tools":[1],"add_generation_prompt":false,"x":[1]})");
+      R"("chat_template_kwargs":{"messages":[],"tools":[1],"add_generation_prompt":false,"x":[1],)"
+      R"("namespace":1,"eos_token":"<|im_end|>","a b":1,"1x":1,"":1,"\u0000mark":"x"})");
   ASSERT_TRUE(request);
   EXPECT_THAT(request->template_variables, HasSubstr(R"("content":"Hi")"));
   EXPECT_THAT(request->template_variables, HasSubstr(R"("add_generation_prompt":true)"));
   EXPECT_THAT(request->template_variables, HasSubstr(R"("x":[1])"));
-  EXPECT_EQ(request->template_variables.find("tools"), std::string::npos);
+  for (const char* key : {"tools", "namespace", "eos_token", "a b", "1x", "mark", "\"\""}) {
+    EXPECT_EQ(request->template_variables.find(key), std::string::npos) << key;
+  }
+  EXPECT_THAT(request->ignored, testing::Contains("chat_template_kwargs.eos_token"));
+  EXPECT_THAT(request->ignored, testing::Contains("chat_template_kwargs.messages"));
 }
 
 TEST(ChatRequest, ContinuationRules) {
@@ -223,6 +228,11 @@ TEST(ChatRequest, BadBodies) {
   EXPECT_EQ(kind("{}"), ApiErrorKind::missing_parameter);
   EXPECT_EQ(kind(R"({"messages":[],"model":7})"), ApiErrorKind::invalid_type);
   EXPECT_EQ(failure(R"("cache_salt":"")"), "cache_salt");
+}
+
+TEST(ChatRequest, NumbersAndNamesAreBounded) {
+  EXPECT_EQ(failure(R"("max_tokens":9223372036854775807)"), "max_tokens");
+  EXPECT_EQ(failure(R"("model":")" + std::string(257, 'm') + R"(")"), "model");
 }
 
 TEST(Sampling, AbsentValuesComeFromTheModel) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "api/answer_parser.h"
+#include "apps/console.h"
 #include "apps/embedded_model.h"
 #include "apps/generation.h"
 #include "apps/line_reader.h"
@@ -151,7 +152,7 @@ class Conversation {
       return std::unexpected(*end.finished.error);
     }
     if (end.finished.reason == FinishReason::length) {
-      fmt::print(stderr, "[cut at {} tokens]\n", end.finished.usage.completion_tokens);
+      print_note("[cut at {} tokens]\n", end.finished.usage.completion_tokens);
     }
     messages_.push_back(printer.message());
     return {};
@@ -166,20 +167,20 @@ class Conversation {
 };
 
 void print_error(const Error& error) {
-  fmt::print(stderr, "sluice: error: {}\n", error.message);
+  print_note("sluice: error: {}\n", error.message);
 }
 
 // Reads and answers until the user leaves.
 int converse(Conversation& conversation, SignalWatch& watch) {
   const bool prompts = isatty(STDIN_FILENO) == 1;
   if (prompts) {
-    fmt::print(stderr, "Type a message. /reset forgets, /exit leaves, Ctrl-C stops an answer.\n");
+    print_note("Type a message. /reset forgets, /exit leaves, Ctrl-C stops an answer.\n");
   }
   LineReader reader(watch);
   std::string line;
   for (;;) {
     if (prompts) {
-      fmt::print(stderr, "> ");
+      print_note("> ");
     }
     const LineReader::Event event = reader.next(line);
     if (event == LineReader::Event::end || line == "/exit") {
@@ -189,13 +190,13 @@ int converse(Conversation& conversation, SignalWatch& watch) {
       if (!prompts) {
         return kExitInterrupted;
       }
-      fmt::print(stderr, "\n");
+      print_note("\n");
       continue;
     }
     if (line == "/reset") {
       conversation.reset();
     } else if (line.starts_with('/')) {
-      fmt::print(stderr, "unknown command {}: there are /reset and /exit\n", line);
+      print_note("unknown command {}: there are /reset and /exit\n", line);
     } else if (!line.empty()) {
       if (const Result<void> answered = conversation.answer(line); !answered) {
         print_error(answered.error());

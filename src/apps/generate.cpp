@@ -17,6 +17,7 @@
 
 #include "api/json_text.h"
 #include "api/stop_matcher.h"
+#include "apps/console.h"
 #include "apps/generation.h"
 #include "apps/model_loader.h"
 #include "apps/prompt_options.h"
@@ -192,12 +193,12 @@ Result<int> report(Answer& answer, const GenerationEnd& end, const GenerateOptio
     fmt::print("{}\n", json::serialize(object));
   } else if (!options.runtime.quiet) {
     const json::object timings = timings_to_json(finished, load_seconds);
-    fmt::print(stderr,
-               "{} + {} tokens, finish reason {}; prefill {:.1f} tokens/s, decode {:.1f} "
-               "tokens/s\n",
-               finished.usage.prompt_tokens, finished.usage.completion_tokens, to_string(reason),
-               timings.at("prefill_tokens_per_second").as_double(),
-               timings.at("decode_tokens_per_second").as_double());
+    print_note(
+        "{} + {} tokens, finish reason {}; prefill {:.1f} tokens/s, decode {:.1f} "
+        "tokens/s\n",
+        finished.usage.prompt_tokens, finished.usage.completion_tokens, to_string(reason),
+        timings.at("prefill_tokens_per_second").as_double(),
+        timings.at("decode_tokens_per_second").as_double());
   }
   return end.interrupted ? kExitInterrupted : kExitSuccess;
 }

@@ -5,10 +5,10 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
-#include <iostream>
 #include <string>
 
 #include "apps/chat.h"
+#include "apps/console.h"
 #include "apps/generate.h"
 #include "apps/inspect.h"
 #include "apps/model_loader.h"
@@ -31,7 +31,7 @@ constexpr const char* kFooter =
     "SLUICE_FORCE_ISA=ref|avx2|avx512|amx chooses the kernels; the answers stay the same.";
 
 int print_error(const Error& error) {
-  fmt::print(stderr, "sluice: error: {}\n", error.message);
+  print_note("sluice: error: {}\n", error.message);
   return kExitError;
 }
 
@@ -43,7 +43,8 @@ int print_version() {
     return print_error(table.error());
   }
   fmt::print("{}\n", describe_machine(cpu, **table));
-  return kExitSuccess;
+  const Result<void> flushed = flush_stdout();
+  return flushed ? kExitSuccess : print_error(flushed.error());
 }
 
 int print_usage_error(const CLI::App& program, const CLI::ParseError& error) {
@@ -51,7 +52,7 @@ int print_usage_error(const CLI::App& program, const CLI::ParseError& error) {
   for (const CLI::App* chosen : program.get_subcommands()) {
     command += " " + chosen->get_name();
   }
-  fmt::print(stderr, "sluice: error: {}\nTry: {} --help\n", error.what(), command);
+  print_note("sluice: error: {}\nTry: {} --help\n", error.what(), command);
   return kExitUsage;
 }
 
@@ -71,7 +72,9 @@ int run(int argc, char** argv) {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
-      return program.exit(error, std::cout, std::cerr);  // --help
+      fmt::print("{}", program.help());
+      const Result<void> flushed = flush_stdout();
+      return flushed ? kExitSuccess : print_error(flushed.error());
     }
     return print_usage_error(program, error);
   }
@@ -83,18 +86,23 @@ int run(int argc, char** argv) {
     return kExitUsage;
   }
   const Result<int> result = action();
-  return result ? *result : print_error(result.error());
+  if (!result) {
+    return print_error(result.error());
+  }
+  const Result<void> flushed = flush_stdout();
+  return flushed || *result != kExitSuccess ? *result : print_error(flushed.error());
 }
 
 }  // namespace
 }  // namespace sluice::apps
 
 int main(int argc, char** argv) {
-  // Only the standard library can still throw here (no memory for small things at start).
+  sluice::apps::open_standard_streams();
+  // Only libraries can still throw here: no memory at start, a stdout that breaks while printing.
   try {
     return sluice::apps::run(argc, argv);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "sluice: error: {}\n", error.what());
+    sluice::apps::print_note("sluice: error: {}\n", error.what());
     return sluice::apps::kExitError;
   }
 }

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "apps/console.h"
 #include "apps/progress_bar.h"
 #include "apps/version.h"
 #include "base/clock.h"
@@ -85,7 +86,7 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const std::filesystem::pa
   const kernels::KernelTable* table = SLUICE_TRY(choose_kernels(cpu));
   const int threads = options.threads == 0 ? available_cpus() : static_cast<int>(options.threads);
   if (!options.quiet) {
-    fmt::print(stderr, "sluice {}: {}; threads: {}\n{}\n", version(), describe_machine(cpu, *table),
+    print_note("sluice {}: {}; threads: {}\n{}\n", version(), describe_machine(cpu, *table),
                threads, describe_model(directory, config));
   }
 
@@ -135,7 +136,7 @@ Result<std::unique_ptr<Engine>> start_engine(Qwen3_5& model, const EngineConfig&
   const EngineMemory memory = SLUICE_TRY(
       plan_memory(config, model.cache_layout(), model.options(), model.config().vocab_size));
   if (!quiet) {
-    fmt::print(stderr, "{}\n", describe_memory(model, memory));
+    print_note("{}\n", describe_memory(model, memory));
   }
   return Engine::start(model, config);
 }

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/console.h"
 #include "apps/model_loader.h"
 #include "apps/progress_bar.h"
 #include "apps/prompt_options.h"
@@ -153,8 +154,7 @@ Result<int> run_score(const ScoreOptions& options) {
       LoadedModel::load(directory, config, options.runtime,
                         ModelOptions{.step_tokens_max = step, .step_logit_rows_max = step}));
   if (!options.runtime.quiet) {
-    fmt::print(stderr, "{}\n",
-               describe_memory(loaded->model(), plan_score(loaded->model(), token_count)));
+    print_note("{}\n", describe_memory(loaded->model(), plan_score(loaded->model(), token_count)));
   }
   std::optional<SafetensorsRowWriter> writer;
   if (options.logits_out) {

@@ -1,11 +1,13 @@
 #include "apps/serve.h"
 
 #include <fmt/format.h>
+#include <spdlog/async.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -121,7 +123,12 @@ void serve_until_signal(HttpServer& server, SignalWatch& watch) {
 
 Result<int> run_serve(const ServeOptions& options) {
   // stdout is for the address alone, so that scripts can wait for it.
-  spdlog::set_default_logger(spdlog::stderr_color_mt("sluice"));
+  // A log nobody reads must not stop the server: lines are written by a thread of their own, the
+  // oldest are dropped when it falls behind, and a closed pipe is not a signal.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+  spdlog::set_default_logger(
+      spdlog::create_async_nb<spdlog::sinks::stderr_color_sink_mt>("sluice"));
   const std::filesystem::path directory = options.runtime.model.empty()
                                               ? SLUICE_TRY(find_embedded_model())
                                               : std::filesystem::path(options.runtime.model);

@@ -7,7 +7,8 @@
 #include "api/chat_prompt.h"
 #include "api/openai_chat_reply.h"
 #include "server/error_map.h"
-#include "server/request_common.h"
+#include "server/generation_plan.h"
+#include "server/generation_run.h"
 
 namespace sluice {
 namespace {
@@ -46,11 +47,11 @@ ApiResult<GenerationPlan> plan_chat(const Backend& backend, const HttpRequest& h
   const Tokenizer& tokenizer = backend.model->tokenizer;
   const auto prompt = make_chat_prompt(request, backend.model->chat_template, tokenizer);
   if (!prompt) {
-    return std::unexpected(to_api_error(prompt.error(), "messages"));
+    return std::unexpected(prompt_error(prompt.error(), "messages"));
   }
   const auto token_ids = tokenizer.encode(prompt->text);
   if (!token_ids) {
-    return std::unexpected(to_api_error(token_ids.error(), "messages"));
+    return std::unexpected(prompt_error(token_ids.error(), "messages"));
   }
   const auto tokens_max = answer_tokens_max(backend, fields, std::ssize(*token_ids), "messages");
   if (!tokens_max) {
@@ -62,6 +63,9 @@ ApiResult<GenerationPlan> plan_chat(const Backend& backend, const HttpRequest& h
                           .keep_stop_text = fields.keep_stop_text};
   GenerationPlan plan = make_plan(fields, http);
   plan.sequences = plan_sequences(backend, fields, http.id, *token_ids, *tokens_max, rules);
+  if (const auto error = check_sequence_count(backend, plan, "n")) {
+    return std::unexpected(*error);
+  }
   for (PlannedSequence& sequence : plan.sequences) {
     sequence.opening = echo_of(request);
   }

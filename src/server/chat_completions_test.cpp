@@ -333,5 +333,24 @@ TEST_F(ServerTest, Completions) {
   EXPECT_EQ(text, " and ");
 }
 
+TEST_F(ServerTest, MoreAnswersThanCanEverWaitAreRefusedForGood) {
+  start();
+  std::string prompts = "\"a\"";
+  for (int i = 1; i < 64; ++i) {
+    prompts += ",\"a\"";
+  }
+  const auto reply = post("/v1/completions", "{\"n\":8,\"prompt\":[" + prompts + "]}");
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_NE(reply.body.find("512 answers"), std::string::npos) << reply.body;
+}
+
+TEST_F(ServerTest, PromptsBeyondTheTextLimitAreRefusedForGood) {
+  start();
+  const std::string text(std::size_t{9} << 20, 'a');
+  const auto reply = post("/v1/completions", "{\"prompt\":\"" + text + "\"}");
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_NE(reply.body.find("context_length_exceeded"), std::string::npos) << reply.body;
+}
+
 }  // namespace
 }  // namespace sluice

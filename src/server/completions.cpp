@@ -7,7 +7,8 @@
 
 #include "api/openai_completions.h"
 #include "server/error_map.h"
-#include "server/request_common.h"
+#include "server/generation_plan.h"
+#include "server/generation_run.h"
 
 namespace sluice {
 namespace {
@@ -22,7 +23,7 @@ ApiResult<std::vector<TokenId>> encode_prompt(const Backend& backend,
       std::get<std::string>(prompt),
       request.parse_special ? ControlTokens::parse : ControlTokens::literal);
   if (!ids) {
-    return std::unexpected(to_api_error(ids.error(), "prompt"));
+    return std::unexpected(prompt_error(ids.error(), "prompt"));
   }
   return std::move(*ids);
 }
@@ -38,7 +39,7 @@ ApiResult<std::string> echo_of(const Backend& backend, const CompletionRequest& 
   }
   auto text = backend.model->tokenizer.decode(std::get<std::vector<TokenId>>(prompt), false);
   if (!text) {
-    return std::unexpected(to_api_error(text.error(), "prompt"));
+    return std::unexpected(prompt_error(text.error(), "prompt"));
   }
   return std::move(*text);
 }
@@ -94,6 +95,9 @@ ApiResult<GenerationPlan> plan_completion(const Backend& backend, const HttpRequ
     if (const auto error = add_prompt(backend, *request, prompt, http.id, plan, options)) {
       return std::unexpected(*error);
     }
+  }
+  if (const auto error = check_sequence_count(backend, plan, "prompt")) {
+    return std::unexpected(*error);
   }
   plan.format = std::make_unique<CompletionReply>(make_reply_head(backend, fields, "cmpl-"),
                                                   std::move(options), token_bytes_of(backend));

@@ -3,6 +3,7 @@
 #include "server/error_map.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
@@ -77,6 +78,29 @@ boost::json::value text_or_null(std::string_view text) {
                       : boost::json::value(boost::json::string(text.data(), text.size()));
 }
 
+// `exhausted`: what running into a limit means here.
+ApiError map_error(const Error& error, std::string param, ApiErrorKind exhausted) {
+  switch (error.code) {
+    case ErrorCode::invalid_argument:
+      return {ApiErrorKind::invalid_value, error.message, std::move(param)};
+    case ErrorCode::unsupported:
+      return {ApiErrorKind::unsupported_parameter, error.message, std::move(param)};
+    case ErrorCode::resource_exhausted:
+      return {exhausted, error.message, std::move(param)};
+    case ErrorCode::deadline:
+      return {ApiErrorKind::deadline_exceeded, error.message, ""};
+    case ErrorCode::cancelled:
+      return {ApiErrorKind::not_ready, "the server is shutting down", ""};
+    case ErrorCode::not_found:
+    case ErrorCode::corrupt_data:
+    case ErrorCode::io:
+    case ErrorCode::internal:
+      break;
+  }
+  spdlog::error("internal error: {}", error.message);
+  return {ApiErrorKind::internal, "internal error", ""};
+}
+
 }  // namespace
 
 std::string openai_error_json(const ApiError& error) {
@@ -104,26 +128,12 @@ HttpResponse openai_error_response(const ApiError& error) {
   return response;
 }
 
-ApiError to_api_error(const Error& error, std::string param) {
-  switch (error.code) {
-    case ErrorCode::invalid_argument:
-      return {ApiErrorKind::invalid_value, error.message, std::move(param)};
-    case ErrorCode::unsupported:
-      return {ApiErrorKind::unsupported_parameter, error.message, std::move(param)};
-    case ErrorCode::resource_exhausted:
-      return {ApiErrorKind::queue_full, error.message, ""};
-    case ErrorCode::deadline:
-      return {ApiErrorKind::deadline_exceeded, error.message, ""};
-    case ErrorCode::cancelled:
-      return {ApiErrorKind::not_ready, "the server is shutting down", ""};
-    case ErrorCode::not_found:
-    case ErrorCode::corrupt_data:
-    case ErrorCode::io:
-    case ErrorCode::internal:
-      break;
-  }
-  // What went wrong inside is in the log, not in the reply.
-  return {ApiErrorKind::internal, "internal error", ""};
+ApiError prompt_error(const Error& error, std::string param) {
+  return map_error(error, std::move(param), ApiErrorKind::context_length_exceeded);
+}
+
+ApiError submit_error(const Error& error) {
+  return map_error(error, error.where, ApiErrorKind::queue_full);
 }
 
 ApiError context_overflow_error(const ContextOverflow& overflow, std::string param) {

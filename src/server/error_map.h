@@ -16,8 +16,12 @@ std::string openai_error_json(const ApiError& error);
 // Status, body and the headers that tell SDKs whether to try again.
 HttpResponse openai_error_response(const ApiError& error);
 
-// For errors of the layers below. `param` names the field a wrong argument came from.
-ApiError to_api_error(const Error& error, std::string param);
+// For errors of the layers below. What went wrong inside is logged, not told.
+// Of rendering and encoding a prompt; `param` names the field it came from. A prompt beyond the
+// limits of the text side is too long for good: repeating it cannot help.
+ApiError prompt_error(const Error& error, std::string param);
+// Of Engine::submit(): a full queue is worth another try.
+ApiError submit_error(const Error& error);
 
 // The text is an interface: agents match it to shorten their conversation. completion_tokens is
 // what the request asked for.

@@ -50,6 +50,7 @@ class GenerationRun : public std::enable_shared_from_this<GenerationRun> {
   bool submit_all();
   std::function<void()> make_wake_up();
   void pump();
+  void pump_or_fail();
   void take(std::size_t index, GenerationEvent event);
   void take_token(std::size_t index, const TokenEvent& token);
   void take_end(std::size_t index, const GenerationFinished& finished);
@@ -117,7 +118,7 @@ bool GenerationRun::submit_all() {
         spdlog::warn("{}: the engine refused the request: {}", exchange_->request().id,
                      stream.error().message);
       }
-      exchange_->reply(openai_error_response(to_api_error(stream.error(), stream.error().where)));
+      exchange_->reply(openai_error_response(submit_error(stream.error())));
       return false;
     }
     choices_.push_back(
@@ -138,7 +139,7 @@ std::function<void()> GenerationRun::make_wake_up() {
     asio::post(executor, [weak, posted] {
       posted->store(false);
       if (const auto run = weak.lock()) {
-        run->pump();
+        run->pump_or_fail();
       }
     });
   };
@@ -165,6 +166,18 @@ void GenerationRun::pump() {
     finish();
   } else {
     flush();
+  }
+}
+
+// An exception (memory, most likely) ends this request with an error, not in silence.
+void GenerationRun::pump_or_fail() {
+  try {
+    pump();
+  } catch (const std::exception& error) {
+    spdlog::error("{}: exception while answering: {}", exchange_->request().id, error.what());
+    if (!done_) {
+      fail({ApiErrorKind::internal, "internal error", ""});
+    }
   }
 }
 

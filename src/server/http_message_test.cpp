@@ -62,7 +62,13 @@ TEST(ErrorMap, EveryKindIsAClientErrorOrAskedToRetry) {
   }
   EXPECT_EQ(openai_error_json({ApiErrorKind::forbidden, "why", ""}),
             R"({"error":{"message":"why","type":"permission_error","param":null,"code":null}})");
-  EXPECT_EQ(to_api_error({ErrorCode::io, "/etc/secret", ""}, "").message, "internal error");
+  EXPECT_EQ(prompt_error({ErrorCode::io, "/etc/secret", ""}, "").message, "internal error");
+}
+
+TEST(ErrorMap, OnlyAFullQueueIsWorthAnotherTry) {
+  const Error exhausted{ErrorCode::resource_exhausted, "too much", "messages"};
+  EXPECT_EQ(prompt_error(exhausted, "messages").kind, ApiErrorKind::context_length_exceeded);
+  EXPECT_EQ(submit_error(exhausted).kind, ApiErrorKind::queue_full);
 }
 
 TEST(Sse, NamesAndData) {

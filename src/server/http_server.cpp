@@ -131,7 +131,7 @@ void HttpServer::Impl::run() {
   readiness_.end_probe();
 }
 
-// A handler that throws ends its connection, not the server.
+// The last net: connections and runs catch what they throw themselves.
 void HttpServer::Impl::run_loop() {
   while (true) {
     try {

@@ -16,7 +16,7 @@ namespace sluice {
 
 class ServerTest : public ::testing::Test {
  protected:
-  ServerTest() : engine_({.context_max = 256}) {
+  ServerTest() : engine_({.context_max = 256, .queue_max = 200}) {
     config_.port = 0;
     config_.ping_seconds = 0;
   }

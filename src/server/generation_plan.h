@@ -1,17 +1,41 @@
-// What all generating endpoints do between parsing and generating.
+// What a generating endpoint hands to generation_run: the sequences to compute and the form of the
+// reply; and the steps from a parsed request to there that all endpoints share.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "api/answer_parser.h"
 #include "api/generation_fields.h"
 #include "api/openai_chat.h"
 #include "api/reply_format.h"
-#include "server/generation_run.h"
+#include "request/request.h"
+#include "server/backend.h"
 
 namespace sluice {
+
+struct PlannedSequence {
+  Request request;
+  AnswerRules rules;
+  std::vector<AnswerDelta> opening = {};  // said before the first token (echo)
+  bool counts_prompt = true;              // false for all but the first answer to a prompt
+};
+
+struct GenerationPlan {
+  std::vector<PlannedSequence> sequences;  // choice 0, 1, ...
+  std::unique_ptr<ReplyFormat> format;
+  bool stream = false;
+  bool skip_special_tokens = true;
+  bool keep_tokens = false;  // for logprobs
+  bool return_token_ids = false;
+  bool timings = false;
+  std::vector<TokenId> reported_stop_ids = {};  // stop ids of the request: told as stop_reason
+  std::optional<double> timeout_seconds;
+  std::vector<std::string> ignored = {};  // for x-ignored-params
+};
 
 // The reason why no new request is taken now, or that the model is unknown.
 std::optional<ApiError> check_admission(const Backend& backend);
@@ -34,6 +58,11 @@ std::vector<PlannedSequence> plan_sequences(const Backend& backend, const Genera
                                             const std::string& request_id,
                                             const std::vector<TokenId>& token_ids,
                                             std::int64_t tokens_max, const AnswerRules& rules);
+
+// Error when the plan has more sequences than running and waiting ones together may ever be: no
+// repetition of such a request could succeed. `param` names the field that asks for them.
+std::optional<ApiError> check_sequence_count(const Backend& backend, const GenerationPlan& plan,
+                                             const std::string& param);
 
 // The parts of a plan that the fields decide alone.
 GenerationPlan make_plan(const GenerationFields& fields, const HttpRequest& request);

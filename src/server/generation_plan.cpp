@@ -1,5 +1,5 @@
 // See request_common.h.
-#include "server/request_common.h"
+#include "server/generation_plan.h"
 
 #include <fmt/format.h>
 
@@ -102,6 +102,20 @@ std::vector<PlannedSequence> plan_sequences(const Backend& backend, const Genera
     sequences.push_back({.request = request, .rules = rules, .counts_prompt = k == 0});
   }
   return sequences;
+}
+
+std::optional<ApiError> check_sequence_count(const Backend& backend, const GenerationPlan& plan,
+                                             const std::string& param) {
+  const EngineConfig& engine = backend.engine->config();
+  const std::int64_t sequences_max = engine.sequences_max + engine.queue_max;
+  if (std::ssize(plan.sequences) <= sequences_max) {
+    return std::nullopt;
+  }
+  return ApiError{
+      ApiErrorKind::invalid_value,
+      fmt::format("the request asks for {} answers, this server takes at most {} at once",
+                  plan.sequences.size(), sequences_max),
+      param};
 }
 
 GenerationPlan make_plan(const GenerationFields& fields, const HttpRequest& request) {
