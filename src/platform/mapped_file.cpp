@@ -21,7 +21,8 @@ std::unexpected<Error> os_error(const std::filesystem::path& path, const char* a
 }  // namespace
 
 Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int descriptor =
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a FIFO must not hang
   if (descriptor < 0) {
     return os_error(path, "cannot open", errno);
   }

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
-#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -136,6 +137,9 @@ TEST_F(FileTest, ErrorsNameThePath) {
   const Result<MappedFile> folder = MappedFile::open(directory_);
   EXPECT_EQ(folder.error().code, ErrorCode::io);
   EXPECT_NE(folder.error().message.find("not a regular file"), std::string::npos);
+  const std::filesystem::path fifo = directory_ / "fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_EQ(MappedFile::open(fifo).error().code, ErrorCode::io);  // and does not wait for a writer
 }
 
 TEST_F(FileTest, TextFilesAreBounded) {

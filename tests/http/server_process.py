@@ -14,30 +14,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 SLUICE = ROOT / os.environ.get("SLUICE_BUILD", "build/release") / "sluice"
 TINY = ROOT / "models" / "tiny"
-PORTS = range(18300, 18400)
 START_SECONDS_MAX = 60
 STOP_SECONDS_MAX = 60
 RUN_SECONDS_MAX = 120
-
-
-def free_port():
-    """A port of our range that nobody listens on; 0 (any) when all are taken."""
-    for port in PORTS:
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
-    return 0
 
 
 class ServerProcess:
     """Ready to answer once constructed; `log` grows with the lines of stderr."""
 
     def __init__(self, *arguments, model=TINY):
-        command = [str(SLUICE), "serve", str(model), "--port", str(free_port()), *map(str, arguments)]
+        command = [str(SLUICE), "serve", str(model), "--port", "0", *map(str, arguments)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.log = []
         self._lines = queue.Queue()

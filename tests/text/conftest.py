@@ -84,7 +84,10 @@ def published_templates():
         directory.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(directory),
                    "xinference==4.1.0"]
-        result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        try:
+            result = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        except subprocess.TimeoutExpired:
+            pytest.skip("no package with the published templates: the download took more than 300 s")
         if result.returncode != 0:
             pytest.skip(f"no package with the published templates: {result.stderr.strip()[-300:]}")
         wheel = next(directory.glob("xinference-*.whl"))
