@@ -66,7 +66,8 @@ def pytest(tally, name, *selection, environment=None):
     RESULTS.mkdir(parents=True, exist_ok=True)
     junit = RESULTS / f"{name}.junit"
     junit.unlink(missing_ok=True)
-    passed = run([ROOT / ".venv" / "bin" / "python", "-m", "pytest", "-q", "-rfEs", f"--junit-xml={junit}", *selection],
+    passed = run([ROOT / ".venv" / "bin" / "python", "-m", "pytest", "-q", "-rfEs", "-n", JOBS, "--dist", "worksteal",
+                  f"--junit-xml={junit}", *selection],
                  env=dict(os.environ, **(environment or {})))
     if not junit.exists():
         tally.failures.append(f"{name}: pytest did not run")
