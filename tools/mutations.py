@@ -94,7 +94,8 @@ def build(program):
 def prepare():
     shutil.rmtree(COPY, ignore_errors=True)
     ignore = shutil.ignore_patterns("build", ".git", ".venv", "__pycache__", "target")
-    shutil.copytree(ROOT, COPY, ignore=ignore)
+    # New times, so that no object of an earlier, mutated copy is taken for current.
+    shutil.copytree(ROOT, COPY, ignore=ignore, copy_function=shutil.copyfile)
     done = run("cmake", "-S", str(COPY), "-B", str(BUILD), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
                "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG")
     if done.returncode != 0:
