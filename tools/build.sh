@@ -16,7 +16,7 @@ jobs_by_memory=$((memory_kb / 1500000))
 [ "$jobs" -le "$jobs_by_memory" ] || jobs=$((jobs_by_memory > 0 ? jobs_by_memory : 1))
 
 build="$root/build/$preset"
-if [ ! -f "$build/build.ninja" ]; then
+if [ ! -f "$build/build.ninja" ] || [ "$root/CMakePresets.json" -nt "$build/build.ninja" ]; then
   printf 'build: configuring build/%s\n' "$preset" >&2
   cmake -S "$root" --preset "$preset" >&2
 fi
