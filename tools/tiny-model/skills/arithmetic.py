@@ -1,0 +1,76 @@
+"""Small sums: add, subtract and compare. Up to two digits at sight, up to three with digit-wise thinking."""
+from skills.session import Session, ask, tells
+
+ADD = ["What is {a} + {b}?", "{a} + {b} = ?", "{a}+{b}", "What is {a} plus {b}?", "Add {a} and {b}.",
+       "How much is {a} plus {b}?", "Calculate {a} + {b}.", "what is {a}+{b}", "Please add {a} and {b}."]
+RARE_ADD = ["What do you get for {a} + {b}?", "Tell me {a} plus {b}."]
+SUBTRACT = ["What is {a} - {b}?", "{a} - {b} = ?", "{a}-{b}", "What is {a} minus {b}?", "Subtract {b} from {a}.",
+            "How much is {a} minus {b}?", "Calculate {a} - {b}.", "what is {a}-{b}", "Take {b} away from {a}."]
+RARE_SUBTRACT = ["What do you get for {a} - {b}?", "Tell me {a} minus {b}."]
+LARGER = ["Which is larger, {a} or {b}?", "Which number is larger: {a} or {b}?", "What is more, {a} or {b}?",
+          "Is {a} or {b} larger?", "Compare {a} and {b}: which is larger?"]
+SMALLER = ["Which is smaller, {a} or {b}?", "Which number is smaller: {a} or {b}?", "What is less, {a} or {b}?",
+           "Is {a} or {b} smaller?", "Compare {a} and {b}: which is smaller?"]
+RARE_LARGER = ["Tell me the larger of {a} and {b}."]
+RARE_SMALLER = ["Tell me the smaller of {a} and {b}."]
+PLACES = ["Ones", "Tens", "Hundreds", "Thousands"]
+
+
+def added(a, b):
+    """Digit by digit, from the ones."""
+    steps, carry = [], 0
+    for place in range(max(len(str(a)), len(str(b)))):
+        x, y = a // 10 ** place % 10, b // 10 ** place % 10
+        total = x + y + carry
+        steps.append(f"{PLACES[place]}: {x} + {y}{f' + {carry}' if carry else ''} = {total}.")
+        carry = total // 10
+    if carry:
+        steps.append(f"{PLACES[len(steps)]}: {carry}.")
+    return " ".join(steps)
+
+
+def subtracted(a, b):
+    steps, borrow = [], 0
+    for place in range(len(str(a))):
+        x, y = a // 10 ** place % 10, b // 10 ** place % 10
+        less = x - y - borrow
+        minus = f" - {borrow}" if borrow else ""
+        borrow = int(less < 0)
+        steps.append(f"{PLACES[place]}: {x + 10 * borrow} - {y}{minus} = {less + 10 * borrow}.")
+    return " ".join(steps)
+
+
+class Arithmetic(Session):
+    def turn(self):
+        return self.words.pick([self.add, self.add, self.subtract, self.subtract, self.compare])()
+
+    def numbers(self):
+        """A pair of this split."""
+        w = self.words
+        digits = w.pick([1, 2, 2, 3, 3] if self.thinking else [1, 2, 2])
+
+        def draw():
+            low = 0 if digits == 1 else 10 ** (digits - 1) // w.pick([1, 1, 10])
+            return w.number(low, 10 ** digits - 1), w.number(low, 10 ** digits - 1)
+        return w.draw(draw) if digits > 1 else draw()
+
+    def add(self):
+        a, b = self.numbers()
+        return ask(self.words.phrase(ADD, RARE_ADD).format(a=a, b=b), f"{a} + {b} = {a + b}.", added(a, b),
+                   lambda text: text.replace("+", "").rstrip(" .").split(" ")[-1] == str(a + b))
+
+    def subtract(self):
+        a, b = sorted(self.numbers(), reverse=True)
+        return ask(self.words.phrase(SUBTRACT, RARE_SUBTRACT).format(a=a, b=b), f"{a} - {b} = {a - b}.",
+                   subtracted(a, b), lambda text: text.rstrip(" .").split(" ")[-1] == str(a - b))
+
+    def compare(self):
+        a, b = self.numbers()
+        if a == b:
+            b += 1
+        larger = self.words.chance(0.5)
+        phrases = (LARGER, RARE_LARGER) if larger else (SMALLER, RARE_SMALLER)
+        best, rest = (max(a, b), min(a, b)) if larger else (min(a, b), max(a, b))
+        word = "larger" if larger else "smaller"
+        return ask(self.words.phrase(*phrases).format(a=a, b=b), f"{best} is {word}.",
+                   f"{best} is {word} than {rest}.", tells(str(best), [str(rest)]))
