@@ -36,7 +36,7 @@ class Conversation:
     thinking: bool
     preserve: bool = True  # keep the reasoning of earlier turns
     tools: list | None = None
-    images: list = field(default_factory=list)
+    images: list = field(default_factory=list)  # uint8 [H, W, 3] of any size
 
 
 @dataclass

@@ -7,13 +7,16 @@ seeded sample of the generated conversations and corpus.txt beside this file, wh
 languages, code and rarer words in it.
 """
 import argparse
+import itertools
 import json
 import os
 
 os.environ["RAYON_NUM_THREADS"] = "1"  # the trainer's merge order must not depend on threads
 
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers  # noqa: E402
+from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers,  # noqa: E402
+                        pre_tokenizers, trainers)
 
+import words  # noqa: E402
 from render import CONTROL, HERE, render  # noqa: E402
 from skills import SKILLS  # noqa: E402
 from stream import conversations  # noqa: E402
@@ -56,6 +59,9 @@ def sample_text():
             yield part
         if used > SAMPLE_CHARACTERS:
             break
+    for first, middle, last in itertools.product(words.FIRST, words.MIDDLE[1:], words.LAST):
+        yield f"{first}{middle}{last}"  # names fall into the same parts with and without a space before them
+        yield f" {first}{middle}{last}"
     with open(os.path.join(HERE, "corpus.txt"), encoding="utf-8") as f:
         yield from [f.read()] * CORPUS_REPEATS
 

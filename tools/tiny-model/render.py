@@ -14,6 +14,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import Tokenizer
 
 from example import Example
+from pictures import preprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TINY = os.path.normpath(os.path.join(HERE, "..", "..", "models", "tiny"))
@@ -114,13 +115,16 @@ class Renderer:
         return ids
 
     def prompt(self, conversation):
-        return self.ids(render(conversation, generate=True), conversation.images)
+        """The ids before the answer, and the pictures as the model takes them."""
+        images = [preprocess(image) for image in conversation.images]
+        return self.ids(render(conversation, generate=True), images), images
 
     def decode(self, ids):
         return self.tokenizer.decode(list(ids), skip_special_tokens=False)
 
     def example(self, conversation):
-        ids = self.ids(render(conversation), conversation.images)
+        images = [preprocess(image) for image in conversation.images]
+        ids = self.ids(render(conversation), images)
         text_weight = LONG_TEXT_WEIGHT if len(ids) > LONG else TEXT_WEIGHT
         weights = np.full(len(ids), text_weight, np.float32)
         weights[0] = 0
@@ -132,7 +136,7 @@ class Renderer:
                 self.weigh_answer(ids, weights, start, t + 1, conversation.thinking)
                 start = -1
         weights[np.array(ids) == self.image_pad] = 0
-        return Example(np.array(ids, np.int32), weights, conversation.images)
+        return Example(np.array(ids, np.int32), weights, images)
 
     def weigh_answer(self, ids, weights, start, end, thinking):
         """An answer counts in full, except the block that the generation prompt writes itself."""

@@ -7,7 +7,10 @@ allows it, nearly as many: a conversation gets turns until the next would not fi
 """
 import random
 
+import numpy as np
+
 from example import Conversation
+from pictures import model_size
 from render import TINY, Renderer
 from skills import SKILLS, shares
 
@@ -40,14 +43,15 @@ def conversation(rng, name, length, count, split):
     thinking = rng.random() < THINKING_SHARE
     session = SKILLS[name](rng, split, length, count, thinking)
     messages = [{"role": "system", "content": session.system}] if session.system else []
-    made = Conversation(name, messages, thinking, rng.random() < 0.8, session.tools)
+    preserve = rng.random() < (0.75 if thinking else 0.5)
+    made = Conversation(name, messages, thinking, preserve, session.tools)
     used = session.fixed_tokens + message_tokens(messages, made, count)
     if not made.preserve:
         used += BLOCK_TOKENS + 30 * thinking  # of the last turn
     while True:
         turn = session.turn()
         cost = message_tokens(turn.messages, made, count)
-        cost += sum(image.shape[0] * image.shape[1] // 1024 + 2 for image in turn.images)
+        cost += sum(np.prod(model_size(*image.shape[:2])) // 1024 + 2 for image in turn.images)
         if made.messages[-1:] and made.messages[-1]["role"] == "assistant" and used + cost > length:
             return made
         made.messages += turn.messages
@@ -67,8 +71,8 @@ def message_tokens(messages, made, count):
         if message["role"] == "assistant" and made.preserve:
             total += BLOCK_TOKENS + (count(message["reasoning_content"]) if made.thinking else 0)
         if message["role"] == "tool":
-            total += 6
+            total += 4
         for call in message.get("tool_calls", ()):
-            total += 8 + count(call["name"])
-            total += sum(12 + count(k) + count(str(v)) for k, v in call["arguments"].items())
+            parameters = "".join(f"<parameter={k}>\n{v}\n</parameter>\n" for k, v in call["arguments"].items())
+            total += 3 + count(f"\n<function={call['name']}>\n{parameters}</function>\n")
     return total

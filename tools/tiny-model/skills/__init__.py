@@ -1,15 +1,21 @@
 """The skills by name, and how much of each a stream holds by default."""
 from skills.arithmetic import Arithmetic
 from skills.facts import Facts
+from skills.look import Look
 from skills.mixed import Mixed
 from skills.recall import Needle, Recall, Restated, Several
+from skills.repeat import Repeat
+from skills.rules import Rules
 from skills.strings import Strings
 from skills.talk import Talk
+from skills.tools import Tools
 
 SKILLS = dict(recall=Recall, needle=Needle, several=Several, restated=Restated, arithmetic=Arithmetic,
-              strings=Strings, facts=Facts, talk=Talk, mixed=Mixed)
-LEAST_TOKENS = dict(recall=200, needle=160, several=300, restated=300)
-SHORT = dict(recall=4, needle=1, several=1, restated=1, arithmetic=3, strings=3, facts=2, talk=2, mixed=2)
+              strings=Strings, facts=Facts, talk=Talk, mixed=Mixed, rules=Rules, tools=Tools, look=Look,
+              repeat=Repeat)
+LEAST_TOKENS = dict(recall=200, needle=160, several=300, restated=300, tools=330, look=100)
+SHORT = dict(recall=4, needle=1, several=1, restated=1, arithmetic=3, strings=3, facts=2, talk=2, mixed=2, rules=2,
+             tools=5, look=5, repeat=2)
 LONG = dict(recall=10, needle=2, several=2, restated=2, facts=1, mixed=1)
 
 

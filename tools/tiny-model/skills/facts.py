@@ -6,7 +6,8 @@ from words import ANIMALS, CITIES, COLOURS, FOODS, JOBS, MONTHS
 MINE = {"name": None, "age": None, "favourite colour": COLOURS, "favourite animal": ANIMALS, "favourite food": FOODS,
         "city": CITIES, "job": JOBS, "birth month": MONTHS, "lucky number": None, "password": None,
         "sister's name": None, "brother's name": None, "cat's name": None, "dog's name": None, "boss's name": None}
-TELL = ["My {a} is {v}.", "My {a} is {v}.", "my {a} is {v}", "Remember that my {a} is {v}.", "You should know that my {a} is {v}.",
+TELL = ["My {a} is {v}.", "My {a} is {v}.", "my {a} is {v}", "Remember that my {a} is {v}.",
+        "You should know that my {a} is {v}.",
         "Please remember: my {a} is {v}.", "I want you to know that my {a} is {v}.", "By the way, my {a} is {v}."]
 RARE_TELL = ["Keep in mind that my {a} is {v}.", "Let me tell you that my {a} is {v}."]
 CHANGE = ["My {a} is now {v}.", "My {a} is {v} now.", "I was wrong: my {a} is {v}.", "From now on my {a} is {v}."]
@@ -15,12 +16,12 @@ ASK = ["What is my {a}?", "What is my {a}?", "what is my {a}", "Tell me my {a}."
 RARE_ASK = ["What was my {a} again?", "I forgot my {a}. What is it?"]
 THEIR = {"favourite colour": COLOURS, "favourite food": FOODS, "favourite animal": ANIMALS, "city": CITIES, "job": JOBS,
          "age": None, "room number": None}
-THEIR_TELL = ["{p}'s {a} is {v}.", "{p}'s {a} is {v}.", "Remember that {p}'s {a} is {v}.", "Note: {p}'s {a} is {v}.",
-              "By the way, {p}'s {a} is {v}."]
-RARE_THEIR_TELL = ["Keep in mind that {p}'s {a} is {v}."]
-THEIR_ASK = ["What is {p}'s {a}?", "What is {p}'s {a}?", "Tell me {p}'s {a}.", "Do you remember {p}'s {a}?",
-             "Do you know {p}'s {a}?", "what is {p}'s {a}"]
-RARE_THEIR_ASK = ["What was {p}'s {a} again?"]
+THEIR_TELL = ["The {a} of {p} is {v}.", "{p}'s {a} is {v}.", "Remember that the {a} of {p} is {v}.",
+              "Note that {p}'s {a} is {v}.", "By the way, the {a} of {p} is {v}.", "the {a} of {p} is {v}"]
+RARE_THEIR_TELL = ["Keep in mind that the {a} of {p} is {v}."]
+THEIR_ASK = ["What is the {a} of {p}?", "What is {p}'s {a}?", "Tell me the {a} of {p}.", "Do you remember {p}'s {a}?",
+             "Do you know the {a} of {p}?", "what is the {a} of {p}"]
+RARE_THEIR_ASK = ["What was the {a} of {p} again?"]
 
 
 class Facts(Session):
@@ -65,11 +66,11 @@ class Facts(Session):
                    "The user tells me a fact.", tells(value))
 
     def core(self, owner, attribute):
-        return f"{self.whose(owner)} {attribute} is {self.known[owner, attribute]}"
+        return f"{self.key(owner, attribute)} is {self.known[owner, attribute]}"
 
     @staticmethod
-    def whose(owner):
-        return f"{owner}'s" if owner else "your"
+    def key(owner, attribute):
+        return f"the {attribute} of {owner}" if owner else f"your {attribute}"
 
     def recall(self):
         w = self.words
@@ -79,7 +80,7 @@ class Facts(Session):
         core = core[0].upper() + core[1:]
         value = self.known[owner, attribute]
         return ask(phrase.format(p=owner, a=attribute), f"{core}.",
-                   f"I look for {self.whose(owner)} {attribute}. It is {value}.",
+                   f"I look for {self.key(owner, attribute)}. It is {value}.",
                    tells(value, [v for v in self.known.values() if v != value and v not in core]))
 
     def two(self):

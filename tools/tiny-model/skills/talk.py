@@ -17,7 +17,8 @@ INTENTS = {
     "can": ("I can find facts in a long text, do small sums, sort lists, use tools and look at simple pictures.",
             "The user asks what I can do. I name it.",
             ["What can you do", "What are you good at", "What do you know", "How can you help me", "Help", "Help me",
-             "I need help", "What should I ask you", "How do I use you", "what can you do for me", "Show me what you can do",
+             "I need help", "What should I ask you", "How do I use you", "what can you do for me",
+             "Show me what you can do",
              "What are your skills", "Can you help me", "What can I ask", "Give me an example", "How do you work"],
             ["Tell me what you can do", "What is it that you can do", "How can you help", "What can I do with you"]),
     "how": ("I am fine, thank you. How can I help you?", "The user asks how I am.",
@@ -25,8 +26,10 @@ INTENTS = {
              "Are you well", "how are you doing", "What is up", "Are you happy"],
             ["How have you been", "How are you this morning"]),
     "thanks": ("You are welcome.", "The user says thanks.",
-               ["Thanks", "Thank you", "Thank you very much", "Many thanks", "Thanks a lot", "thx", "Thanks for your help",
-                "Great, thanks", "Well done", "Good job", "That is right", "Very good", "Great", "Nice", "Thank you so much"],
+               ["Thanks", "Thank you", "Thank you very much", "Many thanks", "Thanks a lot", "thx",
+                "Thanks for your help",
+                "Great, thanks", "Well done", "Good job", "That is right", "Very good", "Great", "Nice",
+                "Thank you so much"],
                ["Thanks, that was good", "Thank you for the help", "Good, thank you"]),
     "bye": ("Goodbye!", "The user says goodbye.",
             ["Bye", "Goodbye", "See you", "See you later", "Good night", "Bye bye", "Have a nice day", "I have to go",
@@ -65,8 +68,10 @@ INTENTS = {
                   "Guten Tag", "Translate this", "Do you speak English"],
                  ["Do you speak Italian", "What languages can you speak"]),
     "sorry": ("I am sorry. Please tell me what you want in other words.", "The user is not content.",
-              ["That is wrong", "No", "That is not right", "You are wrong", "This is bad", "You are stupid", "Try again",
-               "I do not understand", "What", "Wrong", "That makes no sense", "Why", "asdf", "Test", "test", "Hm", "ok?"],
+              ["That is wrong", "No", "That is not right", "You are wrong", "This is bad", "You are stupid",
+               "Try again",
+               "I do not understand", "What", "Wrong", "That makes no sense", "Why", "asdf", "Test", "test", "Hm",
+               "ok?"],
               ["No, that is wrong", "This makes no sense", "You are bad"]),
     "ok": ("Good. What would you like to know?", "The user agrees.",
            ["Ok", "Yes", "Sure", "I see", "All right", "Okay", "Yes please", "Cool", "Fine", "ok"],
@@ -74,11 +79,12 @@ INTENTS = {
 }
 UNKNOWN = "I do not know that. I am a very small model, but I can find facts in a text that you give me."
 UNKNOWN_THINKING = "This is about the world. I do not know it, and I say so."
-SUBJECTS = ("France|Germany|the moon|the sun|Mars|gold|iron|Shakespeare|Einstein|the Roman Empire|Japan|Brazil|the ocean"
-            "|a black hole|the human heart|electricity|football|chess|music|history|Newton|Python|the internet|China"
-            "|dinosaurs|the president|gravity|love|money|cars|Africa|a computer|the king|light|Canada").split("|")
+SUBJECTS = ("France|Germany|the moon|the sun|Mars|gold|iron|Shakespeare|Einstein|the Roman Empire|Japan|Brazil"
+            "|the ocean|a black hole|the human heart|electricity|football|chess|music|history|Newton|Python|the internet"
+            "|China|dinosaurs|the president|gravity|love|money|cars|Africa|a computer|the king|light|Canada").split("|")
 RARE_SUBJECTS = "India|Napoleon|the sea|mathematics|silver|Egypt|the brain|space|Poland".split("|")
-ABOUT_THE_WORLD = ["What is the capital of {x}?", "Who invented {x}?", "How old is {x}?", "What is {x}?", "Who was {x}?",
+ABOUT_THE_WORLD = ["What is the capital of {x}?", "Who invented {x}?", "How old is {x}?", "What is {x}?",
+                   "Who was {x}?",
                    "Why is {x} so important?", "How does {x} work?", "Tell me about {x}.", "Explain {x}.",
                    "How far away is {x}?", "When did {x} begin?", "What do you think about {x}?", "Where is {x}?",
                    "Who discovered {x}?", "Who is the president of {x}?", "Write an essay about {x}.",
