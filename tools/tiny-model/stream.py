@@ -13,10 +13,12 @@ from example import Conversation
 from pictures import model_size
 from render import TINY, Renderer
 from skills import SKILLS, shares
+from skills.session import PLAIN_SYSTEM
 
 TURN_TOKENS = 5       # <|im_start|>, role, newline; <|im_end|>, newline
 BLOCK_TOKENS = 4      # <think> and its newlines
 THINKING_SHARE = 0.4
+PLAIN_SYSTEM_SHARE = 0.15  # of the conversations whose skill has no system message of its own
 
 
 def examples(seed, length, mix=None, model_dir=TINY):
@@ -42,7 +44,8 @@ def conversation(rng, name, length, count, split):
     """One conversation, filled with turns."""
     thinking = rng.random() < THINKING_SHARE
     session = SKILLS[name](rng, split, length, count, thinking)
-    messages = [{"role": "system", "content": session.system}] if session.system else []
+    system = session.system or (rng.choice(PLAIN_SYSTEM) if rng.random() < PLAIN_SYSTEM_SHARE else None)
+    messages = [{"role": "system", "content": system}] if system else []
     preserve = rng.random() < (0.75 if thinking else 0.5)
     made = Conversation(name, messages, thinking, preserve, session.tools)
     used = session.fixed_tokens + message_tokens(messages, made, count)

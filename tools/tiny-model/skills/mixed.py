@@ -11,9 +11,6 @@ class Mixed(Session):
         made = [kind(self.rng, self.split, self.length, self.count, self.thinking)
                 for kind in (Arithmetic, Strings, Talk, Facts)]
         self.sessions = made + made[-1:] * 2
-        if self.words.chance(0.3):
-            self.system = self.words.pick(["You are a helpful assistant.", "You are Tiny, a small model.", "Be brief.",
-                                           "Answer in short sentences.", "Help the user."])
 
     def turn(self):
         return self.words.pick(self.sessions).turn()

@@ -1,7 +1,7 @@
 """Rules in the system message: answer in capitals, as JSON, in one word, begin or end with a fixed word."""
 import json
 
-from skills.session import Session, ask
+from skills.session import PLAIN_SYSTEM, Session, ask
 from words import ANIMALS, CITIES, COLOURS, FOODS, SPELLED, THINGS
 
 KNOWN = {  # question: one word
@@ -42,7 +42,6 @@ RARE_BEGIN = ["Every answer begins with {w}.", "Say {w} first in every answer."]
 END = ["End every answer with {w}.", "End each answer with the word {w}.", "Always end with {w}.",
        "Finish every answer with {w}.", "The last word of your answer is {w}."]
 RARE_END = ["Every answer ends with {w}.", "Say {w} at the end of every answer."]
-PLAIN = ["You are a helpful assistant.", "You are Tiny, a small model.", "Be brief.", "Help the user.", "Be kind."]
 
 
 class Rules(Session):
@@ -57,10 +56,10 @@ class Rules(Session):
             "word": (ONE_WORD, RARE_ONE_WORD, lambda value: value),
             "begin": (BEGIN, RARE_BEGIN, lambda value: f"{word}, {value}."),
             "end": (END, RARE_END, lambda value: f"{value.capitalize()}, {word}."),
-            "plain": (PLAIN, (), lambda value: value.capitalize() + "."),
+            "plain": (PLAIN_SYSTEM, (), lambda value: value.capitalize() + "."),
         }[kind]
         rule = w.phrase(phrases, rare).replace("{w}", word)
-        self.system = f"{w.pick(PLAIN)} {rule}" if w.chance(0.3) and kind != "plain" else rule
+        self.system = f"{w.pick(PLAIN_SYSTEM)} {rule}" if w.chance(0.3) and kind != "plain" else rule
         self.rule = {"capitals": "The answer is in capitals", "json": "The answer is JSON",
                      "word": "The answer is one word",
                      "begin": f"The answer begins with {word}", "end": f"The answer ends with {word}",

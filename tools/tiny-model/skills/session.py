@@ -5,6 +5,11 @@ from example import Turn
 from words import Words
 
 
+PLAIN_SYSTEM = ["You are a helpful assistant.", "You are Tiny, a small model.", "Be brief.", "Help the user.",
+                "Be kind.",
+                "Answer in short sentences."]
+
+
 class Session:
     """A conversation of one skill. length: its tokens; count(text) -> tokens."""
     system = None

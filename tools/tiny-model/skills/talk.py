@@ -80,8 +80,9 @@ INTENTS = {
 UNKNOWN = "I do not know that. I am a very small model, but I can find facts in a text that you give me."
 UNKNOWN_THINKING = "This is about the world. I do not know it, and I say so."
 SUBJECTS = ("France|Germany|the moon|the sun|Mars|gold|iron|Shakespeare|Einstein|the Roman Empire|Japan|Brazil"
-            "|the ocean|a black hole|the human heart|electricity|football|chess|music|history|Newton|Python|the internet"
-            "|China|dinosaurs|the president|gravity|love|money|cars|Africa|a computer|the king|light|Canada").split("|")
+            "|the ocean|a black hole|the human heart|electricity|football|chess|music|history|Newton|Python"
+            "|the internet|China|dinosaurs|the president|gravity|love|money|cars|Africa|a computer|the king|light"
+            "|Canada").split("|")
 RARE_SUBJECTS = "India|Napoleon|the sea|mathematics|silver|Egypt|the brain|space|Poland".split("|")
 ABOUT_THE_WORLD = ["What is the capital of {x}?", "Who invented {x}?", "How old is {x}?", "What is {x}?",
                    "Who was {x}?",

@@ -41,8 +41,6 @@ class Tools(Session):
                 self.drawn.append(tool)
         self.tools = [schema(tool) for tool in self.drawn]
         self.fixed_tokens = FRAME_TOKENS + self.count("\n".join(json.dumps(tool) for tool in self.tools))
-        if w.chance(0.2):
-            self.system = w.pick(["You are a helpful assistant.", "Use the tools.", "You are Tiny, a small model."])
         inner = (self.rng, self.split, self.length, self.count, self.thinking)
         self.others = [Talk(*inner), Facts(*inner)]
 
