@@ -20,8 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TINY = os.path.normpath(os.path.join(HERE, "..", "..", "models", "tiny"))
 
 TEXT_WEIGHT = 0.08      # everything the model reads: enough to learn the language
-LONG_TEXT_WEIGHT = 0.02  # the same in examples beyond LONG tokens
-LONG = 3000
+LONG = 3000             # tokens beyond which text counts nothing: few places to compute the loss at
 CONTROL = re.compile(r"(<\|[a-z_]+\|>|</?tool_call>|</?tool_response>|</?think>)")
 PIECES = re.compile(r"'(?:[sStTmMdD]|[rR][eE]|[vV][eE]|[lL][lL])|[^\r\nA-Za-z0-9]?[A-Za-z]+|[0-9]"
                     r"| ?[^\sA-Za-z0-9]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
@@ -125,7 +124,7 @@ class Renderer:
     def example(self, conversation):
         images = [preprocess(image) for image in conversation.images]
         ids = self.ids(render(conversation), images)
-        text_weight = LONG_TEXT_WEIGHT if len(ids) > LONG else TEXT_WEIGHT
+        text_weight = 0 if len(ids) > LONG else TEXT_WEIGHT
         weights = np.full(len(ids), text_weight, np.float32)
         weights[0] = 0
         start = -1

@@ -45,14 +45,15 @@ class Arithmetic(Session):
         return self.words.pick([self.add, self.add, self.subtract, self.subtract, self.compare])()
 
     def numbers(self):
-        """A pair of this split."""
+        """A pair of this split, in either order."""
         w = self.words
         digits = w.pick([1, 2, 2, 3, 3] if self.thinking else [1, 2, 2])
 
         def draw():
             low = 0 if digits == 1 else 10 ** (digits - 1) // w.pick([1, 1, 10])
-            return w.number(low, 10 ** digits - 1), w.number(low, 10 ** digits - 1)
-        return w.draw(draw) if digits > 1 else draw()
+            return sorted(w.number(low, 10 ** digits - 1) for _ in range(2))
+        pair = w.draw(draw) if digits > 1 else draw()
+        return pair if w.chance(0.5) else pair[::-1]
 
     def add(self):
         a, b = self.numbers()

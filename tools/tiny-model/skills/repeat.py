@@ -24,7 +24,7 @@ class Repeat(Session):
 
     def mixture(self):
         w = self.words
-        return " ".join(w.pick([w.person, w.any_code, lambda: w.pick(SPELLED)])() for _ in range(w.number(2, 10)))
+        return " ".join(w.pick([w.person, w.code, lambda: w.pick(SPELLED)])() for _ in range(w.number(2, 10)))
 
     def sentences(self):
         return " ".join(sentence(self.rng) for _ in range(self.words.number(1, 2)))
