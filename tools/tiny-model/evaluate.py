@@ -11,7 +11,9 @@ import base64
 import io
 import json
 import random
+import sys
 import time
+import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
@@ -88,8 +90,11 @@ class Server:
         body = {"max_tokens": MOST_TOKENS, "temperature": 0, **body}
         request = urllib.request.Request(self.url + path, json.dumps(body).encode(),
                                          {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request) as reply:
-            return json.load(reply)["choices"][0]
+        try:
+            with urllib.request.urlopen(request) as reply:
+                return json.load(reply)["choices"][0]
+        except urllib.error.HTTPError as error:
+            sys.exit(f"{path}: {error.code} {error.read().decode()}")
 
     def text(self, case):
         made = case.conversation
@@ -143,7 +148,7 @@ def main():
     ap.add_argument("--url", help="address of a running server")
     ap.add_argument("--cases", type=int, default=100, help="cases per row")
     ap.add_argument("--long-cases", type=int, default=20, help=f"cases of a row beyond {LONG} tokens")
-    ap.add_argument("--rows", default="", help="only rows whose name contains this")
+    ap.add_argument("--rows", default="", help="only rows whose name contains one of these, comma-separated")
     ap.add_argument("--seed", type=int, default=1000)
     ap.add_argument("--parallel", type=int, default=1, help="requests at a time")
     ap.add_argument("--json", help="file for all results")
@@ -154,10 +159,10 @@ def main():
     everything = {}
     print("| skill | right % | bar % | cases |\n|---|---|---|---|")
     for row, (skill, length, turns, bar) in ROWS.items():
-        if args.rows not in row:
+        count = args.long_cases if length > LONG else args.cases
+        if count == 0 or not any(part in row for part in args.rows.split(",")):
             continue
         rng = random.Random(f"{args.seed} {row}")
-        count = args.long_cases if length > LONG else args.cases
         cases = [make_case(rng, skill, length, turns, renderer.count) for _ in range(count)]
         results = everything[row] = run_row(backend, cases, args.parallel)
         print(f"| {row} | {percent(results, 'right'):.1f} | {bar} | {count} |", flush=True)
