@@ -1,14 +1,14 @@
 """Finding facts in a long text: one needle, many needles, needles whose value changes.
 
-A fact names what it is about (attribute and entity) and a value; the core of every phrasing is "the
-ATTRIBUTE for ENTITY is VALUE". The answer repeats the core, so that the value is looked up right
+A fact names what it is about (attribute and, mostly, entity) and a value; the core of every phrasing is
+"the ATTRIBUTE for ENTITY is VALUE". The answer repeats the core, so that the value is looked up right
 after the words that precede it in the text. A conversation is a text and questions about it.
 """
 from filler import paragraphs, prose
 from skills.session import Session, ask, tells
 
 KINDS = "code number password key word".split()
-MARKS = ["", "", "secret ", "access ", "door ", "ticket ", "badge ", "room ", "safe ", "gate ", "magic ", "locker "]
+MARKS = ["secret ", "access ", "door ", "ticket ", "badge ", "room ", "safe ", "gate ", "magic ", "locker "]
 STATEMENTS = ["The {core}."] * 8 + [
     "Remember that the {core}.", "Note that the {core}.", "Please remember: the {core}.", "By the way, the {core}.",
     "Somebody wrote down that the {core}.", "It was agreed that the {core}.", "In the letter it says that the {core}.",
@@ -59,8 +59,9 @@ class Recall(Session):
     def new_key(self):
         w = self.words
         while True:
-            attribute = w.draw(lambda: w.pick(MARKS) + w.pick(KINDS))
-            key = f"{attribute} for {w.spot() if w.chance(0.3) else w.person()}"
+            key = w.pick(KINDS) if w.chance(0.2) else w.draw(lambda: w.pick(MARKS) + w.pick(KINDS))
+            if w.chance(0.92):
+                key += f" for {w.spot() if w.chance(0.3) else w.person()}"
             if key not in self.values:
                 return key
 
