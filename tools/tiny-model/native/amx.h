@@ -1,0 +1,192 @@
+// Small matrix products with AMX, the packings they want, and vector functions, for the trainer.
+//
+// gemm: C[M,N] fp32 (+)= A[M,K] . B[K,N], A bf16 row-major, B "paired": [K/2][N][2], so that one 32-bit
+// lane holds rows 2i and 2i+1 of a column.  All sizes are multiples of 32.  Everything is for one thread.
+#pragma once
+
+#include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+
+using bf16 = std::uint16_t;
+using V = __m512;
+
+inline V load(const float* p) { return _mm512_loadu_ps(p); }
+inline void store(float* p, V x) { _mm512_storeu_ps(p, x); }
+inline V all(float x) { return _mm512_set1_ps(x); }
+inline V fma(V a, V b, V c) { return _mm512_fmadd_ps(a, b, c); }
+inline V load(const bf16* p) {
+  return _mm512_castsi512_ps(
+      _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))), 16));
+}
+inline void store(bf16* p, V x) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), (__m256i)_mm512_cvtneps_pbh(x));
+}
+inline float sum(V x) { return _mm512_reduce_add_ps(x); }
+inline float to_float(bf16 x) {
+  std::uint32_t bits = std::uint32_t{x} << 16;
+  float f;
+  std::memcpy(&f, &bits, 4);
+  return f;
+}
+inline bf16 to_bf16(float f) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &f, 4);
+  return bf16((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+inline V exp(V x) {  // relative error about 2e-7; exact zeros below -87 do not matter here
+  x = _mm512_min_ps(_mm512_max_ps(x, all(-87.f)), all(88.f));
+  const V n = _mm512_roundscale_ps(_mm512_mul_ps(x, all(1.44269504f)), 0);
+  const V r = fma(n, all(-1.42860677e-6f), fma(n, all(-0.693145752f), x));
+  V y = all(1.f / 720);
+  for (float c : {1.f / 120, 1.f / 24, 1.f / 6, 0.5f, 1.f, 1.f}) y = fma(y, r, all(c));
+  return _mm512_scalef_ps(y, n);
+}
+inline V reciprocal(V x) {
+  const V y = _mm512_rcp14_ps(x);
+  return _mm512_mul_ps(y, fma(_mm512_sub_ps(_mm512_setzero_ps(), x), y, all(2.f)));
+}
+inline V sigmoid(V x) {
+  return reciprocal(_mm512_add_ps(all(1.f), exp(_mm512_sub_ps(_mm512_setzero_ps(), x))));
+}
+
+// ---------------------------------------------------------------------------------------------- tiles
+
+struct alignas(64) TileConfig {
+  std::uint8_t palette = 1, start = 0, reserved[14] = {};
+  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+
+// Holds the tile registers for one call; the compiler must not move tile code out of its scope.
+struct Tiles {
+  Tiles() {
+    static const bool granted = syscall(SYS_arch_prctl, 0x1023, 18) == 0;
+    if (!granted) __builtin_trap();
+    static const TileConfig config;
+    _tile_loadconfig(&config);
+  }
+  ~Tiles() { _tile_release(); }
+};
+
+template <int M, int N, int K, bool accumulate = false>
+inline void gemm(float* C, int ldc, const bf16* A, int lda, const bf16* B, int ldb) {
+  asm volatile("" ::: "memory");  // GCC's tile loads do not say that they read memory
+  for (int n = 0; n < N; n += 32)
+    for (int m = 0; m < M; m += 32) {
+      float* c0 = C + m * ldc + n;
+      float* c1 = c0 + 16 * ldc;
+      if (accumulate) {
+        _tile_loadd(0, c0, ldc * 4);
+        _tile_loadd(1, c0 + 16, ldc * 4);
+        _tile_loadd(2, c1, ldc * 4);
+        _tile_loadd(3, c1 + 16, ldc * 4);
+      } else {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+      }
+      for (int k = 0; k < K; k += 32) {
+        const bf16* a = A + m * lda + k;
+        const bf16* b = B + (k / 2) * ldb + n * 2;
+        _tile_loadd(4, a, lda * 2);
+        _tile_loadd(6, b, ldb * 2);
+        _tile_loadd(5, a + 16 * lda, lda * 2);
+        _tile_loadd(7, b + 32, ldb * 2);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+      }
+      _tile_stored(0, c0, ldc * 4);
+      _tile_stored(1, c0 + 16, ldc * 4);
+      _tile_stored(2, c1, ldc * 4);
+      _tile_stored(3, c1 + 16, ldc * 4);
+    }
+}
+
+// -------------------------------------------------------------------------------------------- packing
+
+inline __m512i pair(V row0, V row1) {
+  alignas(64) static constexpr std::uint16_t order[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                                                          8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  return _mm512_permutexvar_epi16(_mm512_load_si512(order), (__m512i)_mm512_cvtne2ps_pbh(row1, row0));
+}
+
+// dst[K/2][N][2] = src[K][N], rows multiplied by scale[K] where given.
+template <int K, int N, class T>
+inline void pack(bf16* dst, const T* src, int lds, const float* scale = nullptr) {
+  for (int k = 0; k < K; k += 2)
+    for (int n = 0; n < N; n += 16) {
+      V a = load(src + k * lds + n), b = load(src + (k + 1) * lds + n);
+      if (scale) a = _mm512_mul_ps(a, all(scale[k])), b = _mm512_mul_ps(b, all(scale[k + 1]));
+      _mm512_storeu_si512(dst + k * N + n * 2, pair(a, b));
+    }
+}
+
+// dst[R][N] = src[R][N] rounded.
+template <int R, int N>
+inline void round_to(bf16* dst, const float* src, int lds) {
+  for (int r = 0; r < R; ++r)
+    for (int n = 0; n < N; n += 16) store(dst + r * N + n, load(src + r * lds + n));
+}
+
+inline void transpose16x16(__m512i r[16]) {
+  __m512i t[16];
+  for (int i = 0; i < 8; ++i) {
+    t[2 * i] = _mm512_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
+    t[2 * i + 1] = _mm512_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
+  }
+  for (int i = 0; i < 4; ++i) {
+    r[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
+    r[4 * i + 1] = _mm512_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
+    r[4 * i + 2] = _mm512_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);
+    r[4 * i + 3] = _mm512_unpackhi_epi64(t[4 * i + 1], t[4 * i + 3]);
+  }
+  for (int i = 0; i < 4; ++i) {
+    t[i] = _mm512_shuffle_i32x4(r[i], r[4 + i], 0x88);
+    t[4 + i] = _mm512_shuffle_i32x4(r[8 + i], r[12 + i], 0x88);
+    t[8 + i] = _mm512_shuffle_i32x4(r[i], r[4 + i], 0xdd);
+    t[12 + i] = _mm512_shuffle_i32x4(r[8 + i], r[12 + i], 0xdd);
+  }
+  for (int i = 0; i < 4; ++i) {
+    r[i] = _mm512_shuffle_i32x4(t[i], t[4 + i], 0x88);
+    r[8 + i] = _mm512_shuffle_i32x4(t[i], t[4 + i], 0xdd);
+    r[4 + i] = _mm512_shuffle_i32x4(t[8 + i], t[12 + i], 0x88);
+    r[12 + i] = _mm512_shuffle_i32x4(t[8 + i], t[12 + i], 0xdd);
+  }
+}
+
+// The paired form of the transpose of src[N][K]: dst[K/2][N][2].
+template <int N, int K>
+inline void pack_transposed(bf16* dst, const bf16* src, int lds) {
+  __m512i r[16];
+  for (int n = 0; n < N; n += 16)
+    for (int k = 0; k < K; k += 32) {
+      for (int i = 0; i < 16; ++i) r[i] = _mm512_loadu_si512(src + (n + i) * lds + k);
+      transpose16x16(r);
+      for (int i = 0; i < 16; ++i) _mm512_storeu_si512(dst + (k / 2 + i) * N * 2 + n * 2, r[i]);
+    }
+}
+
+// dst[K][N], the plain transpose, from its paired form [K/2][N][2].
+template <int K, int N>
+inline void unpair(bf16* dst, const bf16* paired) {
+  alignas(64) static constexpr std::uint16_t even[32] = {0,  2,  4,  6,  8,  10, 12, 14, 16, 18, 20,
+                                                         22, 24, 26, 28, 30, 32, 34, 36, 38, 40, 42,
+                                                         44, 46, 48, 50, 52, 54, 56, 58, 60, 62};
+  const __m512i low = _mm512_load_si512(even), high = _mm512_add_epi16(low, _mm512_set1_epi16(1));
+  for (int k = 0; k < K; k += 2)
+    for (int n = 0; n < N; n += 32) {
+      const __m512i a = _mm512_loadu_si512(paired + k * N + n * 2);
+      const __m512i b = _mm512_loadu_si512(paired + k * N + n * 2 + 32);
+      _mm512_storeu_si512(dst + k * N + n, _mm512_permutex2var_epi16(a, low, b));
+      _mm512_storeu_si512(dst + (k + 1) * N + n, _mm512_permutex2var_epi16(a, high, b));
+    }
+}

@@ -1,0 +1,51 @@
+"""What is trained when: lengths and learning rate, by the share of the budget that is used (0..1)."""
+import random
+
+STEP_TOKENS = 16384   # per optimiser step, all workers together; a longer sequence is a step of its own
+BATCH_TOKENS = 4096   # at once in one worker
+
+# Until this share of the budget: {bucket of length: share of the tokens}.
+LENGTHS = [
+    (0.20, {256: 0.5, 512: 0.5}),
+    (0.45, {256: 0.2, 512: 0.4, 1024: 0.4}),
+    (0.70, {512: 0.4, 1024: 0.3, 2048: 0.3}),
+    (0.88, {512: 0.35, 1024: 0.2, 2048: 0.2, 4096: 0.25}),
+    (1.00, {512: 0.35, 1024: 0.15, 2048: 0.1, 4096: 0.1, 8192: 0.1, 16384: 0.1, 32768: 0.07, 65536: 0.03}),
+]
+WARM_UP, DECAY_FROM = 0.01, 0.55
+SECOND_DRAFT_FROM, SECOND_DRAFT_MAX = 0.5, 512  # share of the budget, longest bucket
+DRAFT_WEIGHTS = 0.2, 0.1
+
+
+def rate(used):
+    """Of the learning rates: warm-up, stable, linear to zero."""
+    return max(0.0, min(1.0, (used + 0.001) / WARM_UP, (1 - used) / (1 - DECAY_FROM)))
+
+
+def lengths_of_step(seed, step, used, workers):
+    """The buckets of one worker's batches in this step; the same for all workers."""
+    rng = random.Random(f"{seed} {step}")
+    mix = next(mix for until, mix in LENGTHS if used <= until or until == 1)
+    each = STEP_TOKENS // workers
+    out, tokens = [], 0
+    while tokens < each:
+        length = draw(rng, mix, each)
+        if length > each:
+            return [length]
+        out.append(length)
+        tokens += max(length, BATCH_TOKENS)
+    return out
+
+
+def draw(rng, mix, each):
+    """A bucket, drawn so that its share of all tokens comes out right."""
+    chances = [share / max(length, BATCH_TOKENS) for length, share in mix.items()]
+    return rng.choices(list(mix), chances)[0]
+
+
+def examples_in_batch(length):
+    return max(1, BATCH_TOKENS // length)
+
+
+def drafts(used, length):
+    return 2 if used >= SECOND_DRAFT_FROM and length <= SECOND_DRAFT_MAX else 1
