@@ -1,10 +1,11 @@
-// See json_fields.h.
 #include "api/json_fields.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <utility>
+
+#include "api/json_text.h"
 
 namespace sluice {
 
@@ -184,6 +185,18 @@ std::optional<std::int64_t> as_integer(const json::value& value) {
     }
   }
   return std::nullopt;
+}
+
+ApiResult<boost::json::object> parse_json_object(std::string text) {
+  auto parsed = parse_json(std::move(text));
+  if (!parsed) {
+    return std::unexpected(std::move(parsed).error());
+  }
+  if (!parsed->is_object()) {
+    return api_fail(ApiErrorKind::invalid_type,
+                    fmt::format("the body is {}, want an object", json_type_name(*parsed)));
+  }
+  return std::move(parsed->get_object());
 }
 
 }  // namespace sluice

@@ -85,6 +85,9 @@ class JsonFields {
 // The name of a JSON value's type as a client would say it: "string", "number", ...
 std::string_view json_type_name(const boost::json::value& value);
 
+// The object that a request's body must be. Errors invalid_json, invalid_type.
+ApiResult<boost::json::object> parse_json_object(std::string text);
+
 // The value as an integer: 512 and 512.0, nothing else.
 std::optional<std::int64_t> as_integer(const boost::json::value& value);
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "api/json_text.h"
+#include "api/openai_reply.h"
 #include "api/stop_matcher.h"
 #include "apps/console.h"
 #include "apps/generation.h"
@@ -105,12 +106,6 @@ class Answer {
   std::string text_;
 };
 
-// JSON has no infinities: a token that is impossible has the log-probability -9999, as in the
-// HTTP interface.
-double json_logprob(float logprob) {
-  return std::isfinite(logprob) ? double{logprob} : -9999.0;
-}
-
 json::array logprobs_to_json(const Answer& answer) {
   json::array positions;
   for (const TokenEvent& event : answer.events()) {
@@ -118,11 +113,11 @@ json::array logprobs_to_json(const Answer& answer) {
     for (const TokenLogprob& best : event.top_logprobs) {
       top.push_back(json::object{{"token_id", best.token_id},
                                  {"token", answer.token_text(best.token_id)},
-                                 {"logprob", json_logprob(best.logprob)}});
+                                 {"logprob", finite_logprob(best.logprob)}});
     }
     positions.push_back(json::object{{"token_id", event.token_id},
                                      {"token", answer.token_text(event.token_id)},
-                                     {"logprob", json_logprob(event.logprob.value_or(-INFINITY))},
+                                     {"logprob", finite_logprob(event.logprob.value_or(-INFINITY))},
                                      {"top_logprobs", std::move(top)}});
   }
   return positions;

@@ -5,8 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
-#include <string_view>
 
+#include "api/chat_prompt.h"
 #include "apps/options.h"
 #include "platform/mapped_file.h"
 
@@ -25,23 +25,13 @@ Result<const Tokenizer*> need_tokenizer(const TextSide& text) {
   return &*text.tokenizer;
 }
 
-// Whether the rendered prompt ends inside a think block: the last tag in it opens one.
-bool ends_inside_reasoning(std::string_view prompt) {
-  const std::size_t open = prompt.rfind("<think>");
-  const std::size_t turn = prompt.rfind("<|im_start|>assistant");
-  if (open == std::string_view::npos || (turn != std::string_view::npos && open < turn)) {
-    return false;
-  }
-  return prompt.find("</think>", open) == std::string_view::npos;
-}
-
 Result<std::vector<TokenId>> encode_chat(const PromptOptions& options, const TextSide& text) {
   json::array messages;
   if (options.system) {
     messages.push_back(json::object{{"role", "system"}, {"content", *options.system}});
   }
   messages.push_back(json::object{{"role", "user"}, {"content", *options.chat}});
-  return SLUICE_TRY(make_chat_prompt(messages, options.thinking, text)).token_ids;
+  return SLUICE_TRY(encode_messages(messages, options.thinking, text)).token_ids;
 }
 
 }  // namespace
@@ -100,8 +90,8 @@ Result<std::vector<TokenId>> make_prompt(const PromptOptions& options, const Tex
   return token_ids;
 }
 
-Result<ChatPrompt> make_chat_prompt(const json::array& messages, std::optional<bool> thinking,
-                                    const TextSide& text) {
+Result<EncodedPrompt> encode_messages(const json::array& messages, std::optional<bool> thinking,
+                                      const TextSide& text) {
   const Tokenizer* tokenizer = SLUICE_TRY(need_tokenizer(text));
   if (!text.chat_template) {
     return fail(ErrorCode::unsupported, "this model directory has no chat template");
@@ -112,7 +102,7 @@ Result<ChatPrompt> make_chat_prompt(const json::array& messages, std::optional<b
   }
   const PromptText prompt =
       SLUICE_TRY(text.chat_template->render(json::serialize(variables), *tokenizer));
-  return ChatPrompt{SLUICE_TRY(tokenizer->encode(prompt)), ends_inside_reasoning(prompt.text)};
+  return EncodedPrompt{SLUICE_TRY(tokenizer->encode(prompt)), ends_inside_reasoning(prompt)};
 }
 
 }  // namespace sluice::apps

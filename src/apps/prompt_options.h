@@ -35,14 +35,14 @@ void add_thinking_option(CLI::App& command, std::optional<bool>& thinking);
 Result<std::vector<TokenId>> make_prompt(const PromptOptions& options, const TextSide& text,
                                          const ModelConfig& config);
 
-struct ChatPrompt {
+struct EncodedPrompt {
   std::vector<TokenId> token_ids;
   bool starts_inside_reasoning = false;  // the template opened a think block at the end
 };
 
 // Renders messages ({"role", "content", ...}) with the checkpoint's template and encodes them; the
 // prompt asks for an answer.
-Result<ChatPrompt> make_chat_prompt(const boost::json::array& messages,
-                                    std::optional<bool> thinking, const TextSide& text);
+Result<EncodedPrompt> encode_messages(const boost::json::array& messages,
+                                      std::optional<bool> thinking, const TextSide& text);
 
 }  // namespace sluice::apps

@@ -158,13 +158,7 @@ Result<void> read_layer_types(const ConfigObject& text, ModelConfig& config) {
   return {};
 }
 
-Result<void> read_token_ids(const ConfigObject& root, const ConfigObject& text,
-                            ModelConfig& config) {
-  const ConfigObject& owner = text.has("eos_token_id") ? text : root;
-  const auto ids = SLUICE_TRY(owner.integers("eos_token_id", kTokenIdRange, true));
-  for (const std::int64_t id : ids.value_or(std::vector<std::int64_t>{})) {
-    config.eos_token_ids.push_back(static_cast<std::int32_t>(id));
-  }
+Result<void> read_token_ids(const ConfigObject& root, ModelConfig& config) {
   constexpr std::array kIds{
       std::pair{"image_token_id"sv, &ModelConfig::image_token_id},
       std::pair{"video_token_id"sv, &ModelConfig::video_token_id},
@@ -300,7 +294,7 @@ Result<ModelConfig> parse_model_config(std::string_view json_text, std::string_v
   const ConfigObject& tie_owner = text.has("tie_word_embeddings") ? text : root;
   config.tie_word_embeddings =
       SLUICE_TRY(tie_owner.boolean("tie_word_embeddings")).value_or(config.tie_word_embeddings);
-  SLUICE_TRY(read_token_ids(root, text, config));
+  SLUICE_TRY(read_token_ids(root, config));
   SLUICE_TRY(read_quantization(root.has("quantization_config") ? root : text, config));
   SLUICE_TRY(read_vision(root, config));
   return config;

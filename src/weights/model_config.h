@@ -73,7 +73,6 @@ struct ModelConfig {
   std::int64_t max_position_embeddings = 32768;  // 262144 in every release
   bool tie_word_embeddings = false;
   std::int64_t mtp_num_hidden_layers = 0;
-  std::vector<std::int32_t> eos_token_ids;
   std::int32_t image_token_id = 248056;
   std::int32_t video_token_id = 248057;
   std::int32_t vision_start_token_id = 248053;

@@ -59,7 +59,6 @@ TEST(ModelConfig, ReadsTheReleases) {
   EXPECT_EQ(config.rope.rope_theta, 1e7);
   EXPECT_FALSE(config.tie_word_embeddings);
   EXPECT_EQ(config.mtp_num_hidden_layers, 1);
-  EXPECT_EQ(config.eos_token_ids, std::vector<std::int32_t>{248044});
   ASSERT_TRUE(config.vision.has_value());
   EXPECT_EQ(config.vision->hidden_size, 1152);
   EXPECT_EQ(config.vision->patch_size, 16);
@@ -89,7 +88,6 @@ TEST(ModelConfig, ReadsTheFlatFormAndDefaults) {
   EXPECT_EQ(config->mtp_num_hidden_layers, 0);
   EXPECT_FALSE(config->tie_word_embeddings);
   EXPECT_FALSE(config->vision.has_value());
-  EXPECT_TRUE(config->eos_token_ids.empty());
 }
 
 TEST(ModelConfig, AcceptsOtherSpellings) {
@@ -106,8 +104,6 @@ TEST(ModelConfig, AcceptsOtherSpellings) {
       {"text_config.rope_parameters.mrope_section", ""},
       {"text_config.rope_parameters", ""},
       {"text_config.rope_scaling", R"({"type": "default", "mrope_section": [11, 11, 10]})"},
-      {"text_config.eos_token_id", "[248046, 248044]"},
-      {"text_config.eos_token_id", "null"},
       {"text_config.full_attention_interval", ""},
       {"text_config.some_future_field", "{\"a\": [1]}"},
       {"vision_config.model_type", "\"qwen3_5_vision\""},
@@ -121,8 +117,6 @@ TEST(ModelConfig, AcceptsOtherSpellings) {
     EXPECT_EQ(config->hidden_size, 5120) << path;
     EXPECT_EQ(config->rope.rotary_dim, 64) << path;
   }
-  EXPECT_EQ(parse_patched("text_config.eos_token_id", "[248046, 248044]")->eos_token_ids.size(),
-            2U);
 }
 
 TEST(ModelConfig, TextConfigDecidesAboutTies) {
@@ -210,8 +204,6 @@ INSTANTIATE_TEST_SUITE_P(
         Rejection{"text_config.rms_norm_eps", "1e-300", kUnsupported, "a normal fp32 number"},
         Rejection{"text_config.rms_norm_eps", "\"small\"", kCorrupt, "a number"},
         Rejection{"text_config.max_position_embeddings", "-1", kCorrupt, "is -1"},
-        Rejection{"text_config.eos_token_id", "-1", kCorrupt, "is -1"},
-        Rejection{"text_config.eos_token_id", "[1, \"2\"]", kCorrupt, "want an integer"},
         Rejection{"image_token_id", "99999999999", kUnsupported, "want an integer"}));
 
 INSTANTIATE_TEST_SUITE_P(

@@ -20,25 +20,10 @@
 #include "kernels/simd/rows.inl"
 #include "kernels/simd/attention.inl"
 #include "kernels/simd/gdn.inl"
+#include "kernels/simd/table.inl"
 // clang-format on
 
-static constexpr KernelTable kTable{
-    .name = "avx2",
-    .gemm_bf16 = gemm_bf16,
-    .rms_norm = rms_norm,
-    .norm_rope = norm_rope,
-    .attention = attention,
-    .conv_silu = conv_silu,
-    .l2_norm = l2_norm,
-    .gdn_chunk = gdn_chunk,
-    .gdn_fold = gdn_fold,
-    .gated_norm = gated_norm,
-    .silu_mul = silu_mul,
-    .sigmoid_mul = sigmoid_mul,
-    .add = add,
-    .to_bf16 = to_bf16,
-    .to_f32 = to_f32,
-};
+static constexpr KernelTable kTable = make_table("avx2");
 #include "kernels/avx2/end.h"
 
 namespace sluice::kernels::avx2 {
