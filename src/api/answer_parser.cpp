@@ -1,4 +1,3 @@
-// See answer_parser.h.
 #include "api/answer_parser.h"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// See call_arguments.h.
 #include "api/call_arguments.h"
 
 #include <string>

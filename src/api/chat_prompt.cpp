@@ -1,4 +1,3 @@
-// See chat_prompt.h.
 #include "api/chat_prompt.h"
 
 #include <utility>

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <random>
 
 namespace sluice {
 namespace {
@@ -162,6 +163,17 @@ void read_stream_fields(JsonFields& body, GenerationFields& fields) {
   }
 }
 
+std::string read_cache_salt(JsonFields& body) {
+  const auto salt = body.string("cache_salt");
+  if (salt && (salt->empty() || salt->size() > kCacheSaltBytesMax)) {
+    body.report().fail(
+        ApiErrorKind::invalid_value,
+        fmt::format("cache_salt has {} bytes, want 1 to {}", salt->size(), kCacheSaltBytesMax),
+        "cache_salt");
+  }
+  return salt.value_or("");
+}
+
 // Fields that would change the answer and cannot be honoured. Values that mean "off" pass.
 void refuse_unsupported(JsonFields& body) {
   constexpr std::string_view kNoGrammar = "output cannot be constrained";
@@ -211,6 +223,7 @@ GenerationFields read_generation_fields(JsonFields& body, const RequestLimits& l
   fields.skip_special_tokens = body.boolean("skip_special_tokens").value_or(true);
   fields.return_token_ids = body.boolean("return_token_ids").value_or(false);
   fields.timings = body.boolean("timings").value_or(false);
+  fields.cache_salt = read_cache_salt(body);
   constexpr double kTimeoutSecondsMax = 1e6;
   fields.timeout_seconds = body.number("timeout", {0.0, kTimeoutSecondsMax, true});
   refuse_unsupported(body);
@@ -247,11 +260,9 @@ std::vector<TokenId> read_token_ids(const json::array& values, const std::string
   return ids;
 }
 
-SamplingParams resolve_sampling(const GenerationFields& request, const GenerationConfig& model,
+SamplingParams resolve_sampling(const SamplingFields& fields, const GenerationConfig& model,
                                 std::uint64_t seed) {
-  const SamplingFields& fields = request.sampling;
   SamplingParams params;
-  params.logprobs = request.logprobs;
   const float model_temperature = model.do_sample ? model.temperature.value_or(1.0F) : 0.0F;
   params.temperature = fields.temperature.value_or(model_temperature);
   params.top_k = fields.top_k.value_or(std::max(model.top_k.value_or(0), 0));
@@ -264,6 +275,11 @@ SamplingParams resolve_sampling(const GenerationFields& request, const Generatio
   params.seed = fields.seed.value_or(seed);
   params.logit_bias = fields.logit_bias;
   return params;
+}
+
+std::uint64_t random_seed() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32) | device();
 }
 
 StopCriteria resolve_stop(const GenerationFields& fields, const GenerationConfig& model,

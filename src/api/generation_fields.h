@@ -18,6 +18,7 @@ inline constexpr std::int64_t kStopTextsMax = 16;        // `stop`
 inline constexpr std::int64_t kStopTextBytesMax = 4096;  // one of them
 inline constexpr std::int64_t kStopTokensMax = 256;      // `stop_token_ids`
 inline constexpr std::int64_t kTokensMaxMax = 1 << 30;   // `max_tokens`
+inline constexpr std::size_t kCacheSaltBytesMax = 1024;  // `cache_salt`
 inline constexpr std::size_t kModelNameBytesMax = 256;   // `model`, echoed in every chunk
 
 // What the request said about the choice of tokens; absent values are the model's.
@@ -51,6 +52,7 @@ struct GenerationFields {
   bool return_token_ids = false;
   bool timings = false;
   std::optional<double> timeout_seconds;
+  std::string cache_salt;  // requests with different ones share no computed prefix
 };
 
 // What the fields are checked against.
@@ -71,8 +73,11 @@ std::vector<TokenId> read_token_ids(const boost::json::array& values, const std:
                                     const RequestLimits& limits, FieldReport& report);
 
 // Values left out come one by one from the model. Without a seed, `seed` is the one drawn for it.
-SamplingParams resolve_sampling(const GenerationFields& request, const GenerationConfig& model,
+SamplingParams resolve_sampling(const SamplingFields& fields, const GenerationConfig& model,
                                 std::uint64_t seed);
+
+// For requests that name no seed.
+std::uint64_t random_seed();
 
 // The model's own stop ids unless ignored, and those of the request.
 StopCriteria resolve_stop(const GenerationFields& fields, const GenerationConfig& model,

@@ -17,8 +17,6 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t kCacheSaltBytesMax = 1024;
-
 void read_logprobs(JsonFields& body, GenerationFields& fields) {
   const bool wanted = body.boolean("logprobs").value_or(false);
   const auto top = body.integer("top_logprobs", {0, kLogprobsMax});
@@ -58,22 +56,6 @@ void refuse_media(JsonFields& body) {
     }
   }
   body.reject("chat_template", "the template of the model is used");
-}
-
-// Every request is computed on its own: nothing is shared between salts, or at all. So the field
-// is checked and reported as without effect.
-void check_cache_salt(JsonFields& body) {
-  const auto salt = body.string("cache_salt");
-  if (!salt) {
-    return;
-  }
-  if (salt->empty() || salt->size() > kCacheSaltBytesMax) {
-    body.report().fail(
-        ApiErrorKind::invalid_value,
-        fmt::format("cache_salt has {} bytes, want 1 to {}", salt->size(), kCacheSaltBytesMax),
-        "cache_salt");
-  }
-  body.report().ignore("cache_salt");
 }
 
 void read_reasoning_format(JsonFields& body, ChatRequest& request) {
@@ -180,16 +162,12 @@ void read_messages_and_variables(JsonFields& body, const ChatDefaults& defaults,
 
 ApiResult<ChatRequest> parse_chat_request(std::string body_text, const ChatDefaults& defaults,
                                           const RequestLimits& limits) {
-  auto parsed = parse_json(std::move(body_text));
-  if (!parsed) {
-    return std::unexpected(std::move(parsed).error());
-  }
-  if (!parsed->is_object()) {
-    return api_fail(ApiErrorKind::invalid_type,
-                    fmt::format("the body is {}, want an object", json_type_name(*parsed)));
+  const auto object = parse_json_object(std::move(body_text));
+  if (!object) {
+    return std::unexpected(object.error());
   }
   FieldReport report;
-  JsonFields body(parsed->get_object(), "", report);
+  JsonFields body(*object, "", report);
   ChatRequest request;
   request.reasoning_format = defaults.reasoning_format;
   request.generation = read_generation_fields(body, limits);
@@ -197,7 +175,6 @@ ApiResult<ChatRequest> parse_chat_request(std::string body_text, const ChatDefau
   read_logprobs(body, request.generation);
   refuse_tools(body);
   refuse_media(body);
-  check_cache_salt(body);
   read_reasoning_format(body, request);
   read_messages_and_variables(body, defaults, request);
   body.ignore_rest();

@@ -238,22 +238,22 @@ TEST(ChatRequest, NumbersAndNamesAreBounded) {
 TEST(Sampling, AbsentValuesComeFromTheModel) {
   GenerationConfig model;
   GenerationFields fields;
-  EXPECT_EQ(resolve_sampling(fields, model, 5).temperature, 0.0F);
+  EXPECT_EQ(resolve_sampling(fields.sampling, model, 5).temperature, 0.0F);
   model.do_sample = true;
   model.top_p = 0.95F;
   model.top_k = 20;
-  EXPECT_EQ(resolve_sampling(fields, model, 5).temperature, 1.0F);
+  EXPECT_EQ(resolve_sampling(fields.sampling, model, 5).temperature, 1.0F);
   model.temperature = 0.6F;
   fields.sampling.top_p = 0.5F;
-  const SamplingParams params = resolve_sampling(fields, model, 5);
+  const SamplingParams params = resolve_sampling(fields.sampling, model, 5);
   EXPECT_EQ(params.temperature, 0.6F);
   EXPECT_EQ(params.top_p, 0.5F);
   EXPECT_EQ(params.top_k, 20);
   EXPECT_EQ(params.seed, 5U);
   fields.sampling.top_k = 0;
   fields.sampling.seed = 9;
-  EXPECT_EQ(resolve_sampling(fields, model, 5).top_k, 0);
-  EXPECT_EQ(resolve_sampling(fields, model, 5).seed, 9U);
+  EXPECT_EQ(resolve_sampling(fields.sampling, model, 5).top_k, 0);
+  EXPECT_EQ(resolve_sampling(fields.sampling, model, 5).seed, 9U);
 }
 
 TEST(Sampling, IgnoreEosConcernsTheModelsOwnIdsOnly) {

@@ -1,4 +1,3 @@
-// See openai_completions.h.
 #include "api/openai_completions.h"
 
 #include <fmt/format.h>
@@ -80,16 +79,12 @@ std::int64_t character_count(std::string_view text) {
 
 ApiResult<CompletionRequest> parse_completion_request(std::string body_text,
                                                       const RequestLimits& limits) {
-  auto parsed = parse_json(std::move(body_text));
-  if (!parsed) {
-    return std::unexpected(std::move(parsed).error());
-  }
-  if (!parsed->is_object()) {
-    return api_fail(ApiErrorKind::invalid_type,
-                    fmt::format("the body is {}, want an object", json_type_name(*parsed)));
+  const auto object = parse_json_object(std::move(body_text));
+  if (!object) {
+    return std::unexpected(object.error());
   }
   FieldReport report;
-  JsonFields body(parsed->get_object(), "", report);
+  JsonFields body(*object, "", report);
   CompletionRequest request;
   request.generation = read_generation_fields(body, limits);
   if (body.has("max_tokens") || body.has("max_completion_tokens")) {

@@ -1,4 +1,3 @@
-// See openai_reply.h.
 #include "api/openai_reply.h"
 
 #include <cmath>

@@ -1,4 +1,3 @@
-// See stop_matcher.h.
 #include "api/stop_matcher.h"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// See thinking_fields.h.
 #include "api/thinking_fields.h"
 
 #include <fmt/format.h>

@@ -31,6 +31,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::int64_t kDefaultContext = 8192;
+constexpr std::size_t kReuseBytes = std::size_t{1} << 30;  // earlier turns, already computed
 constexpr const char* kDim = "\x1b[2m";
 constexpr const char* kPlain = "\x1b[0m";
 
@@ -125,7 +126,7 @@ class Conversation {
 
  private:
   Result<void> answer_last() {
-    ChatPrompt prompt = SLUICE_TRY(make_chat_prompt(messages_, options_->thinking, *text_));
+    EncodedPrompt prompt = SLUICE_TRY(encode_messages(messages_, options_->thinking, *text_));
     const std::int64_t room =
         engine_->config().context_max - static_cast<std::int64_t>(prompt.token_ids.size());
     if (room < 1) {
@@ -221,6 +222,7 @@ Result<int> run_chat(const ChatOptions& options) {
   EngineConfig engine_config;
   engine_config.context_max = SLUICE_TRY(choose_context(options.context, kDefaultContext, config));
   engine_config.sequences_max = 1;
+  engine_config.reuse_bytes = kReuseBytes;
   engine_config.sampled_vocab_size = sampled_vocab_size(text, config);
   const ModelOptions model_options{.step_tokens_max = engine_config.prefill_step_max,
                                    .step_logit_rows_max = 1};

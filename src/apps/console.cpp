@@ -1,4 +1,3 @@
-// See console.h.
 #include "apps/console.h"
 
 #include <fcntl.h>

@@ -125,10 +125,12 @@ Result<std::int64_t> choose_context(std::int64_t given, std::int64_t usual,
 
 std::string describe_memory(const Qwen3_5& model, const EngineMemory& memory) {
   return fmt::format(
-      "memory: weights {}, KV cache {} ({} tokens), states {}, logits {}, workspace {}",
+      "memory: weights {}, KV cache {} ({} tokens), states {}, kept prefixes up to {}, logits {}, "
+      "workspace {}",
       format_bytes(model.weight_bytes()), format_bytes(memory.kv_bytes),
       memory.kv_block_count * kKvBlockTokens, format_bytes(memory.state_bytes),
-      format_bytes(memory.logits_bytes), format_bytes(model.workspace_bytes()));
+      format_bytes(memory.reuse_bytes), format_bytes(memory.logits_bytes),
+      format_bytes(model.workspace_bytes()));
 }
 
 Result<std::unique_ptr<Engine>> start_engine(Qwen3_5& model, const EngineConfig& config,

@@ -2,11 +2,7 @@
 // defaults (generation_config.json).
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
+#include "api/generation_fields.h"
 #include "base/result.h"
 #include "request/request.h"
 #include "text/generation_config.h"
@@ -21,23 +17,16 @@ namespace sluice::apps {
 enum class SamplingDefaults { greedy, model };
 
 struct SamplingOptions {
-  std::optional<double> temperature;
-  std::optional<std::int32_t> top_k;
-  std::optional<double> top_p;
-  std::optional<double> min_p;
-  std::optional<double> presence_penalty;
-  std::optional<double> frequency_penalty;
-  std::optional<double> repetition_penalty;
-  std::optional<std::uint64_t> seed;  // without: a random one
+  SamplingFields given;
   SamplingDefaults defaults = SamplingDefaults::greedy;
 };
 
 // Adds --temperature, --top-k, ... Ranges are checked while parsing.
 void add_sampling_options(CLI::App& command, SamplingOptions& options);
 
-// One value each: given, else the default of the chosen kind. Error invalid_argument when a filter
-// (top-k, top-p, min-p) was given but the result would be greedy without anyone having asked for
-// temperature 0: the filter would silently do nothing.
+// One value each: given, else the default of the chosen kind; without a seed a random one. Error
+// invalid_argument when a filter (top-k, top-p, min-p) was given but the result would be greedy
+// without anyone having asked for temperature 0: the filter would silently do nothing.
 Result<SamplingParams> resolve_sampling(const SamplingOptions& options,
                                         const GenerationConfig& model);
 

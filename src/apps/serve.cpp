@@ -39,6 +39,7 @@ struct ServeOptions {
   std::vector<std::string> aliases;
   std::string api_key_file;
   std::int64_t body_mib_max = 128;
+  std::int64_t cache_mib = 2048;
 };
 
 // One key per line; empty lines do not count.
@@ -141,6 +142,7 @@ Result<int> run_serve(const ServeOptions& options) {
   engine_config.context_max =
       SLUICE_TRY(choose_context(options.engine.context_max, kDefaultContext, config));
   engine_config.sampled_vocab_size = sampled_vocab_size(text, config);
+  engine_config.reuse_bytes = static_cast<std::size_t>(options.cache_mib) << 20;
   const ModelOptions model_options{
       .step_tokens_max = engine_config.prefill_step_max + engine_config.sequences_max,
       .step_logit_rows_max = engine_config.sequences_max};
@@ -243,6 +245,12 @@ void add_serve_command(CLI::App& program, Action& action) {
       ->type_name("NAME")
       ->allow_extra_args(false);
   add_engine_options(*command, options->engine);
+  check_integer(*command
+                     ->add_option("--cache-memory", options->cache_mib,
+                                  "MiB for computed prefixes kept for later requests; 0: none")
+                     ->type_name("N")
+                     ->capture_default_str(),
+                {0, std::int64_t{1} << 24});
   add_server_options(*command, *options);
   command->callback([options, &action] { action = [options] { return run_serve(*options); }; });
 }

@@ -35,6 +35,8 @@ class BlockPool {
   std::int64_t used_count() const { return slab_.used_count(); }
   std::int64_t free_count() const { return slab_.free_count(); }
   std::byte* data() { return slab_.data(); }  // block id * block_bytes
+  std::int64_t resident_count() const { return slab_.resident_count(); }
+  bool discard_free() { return slab_.discard_free(); }
 
   void check_invariants() const;
 

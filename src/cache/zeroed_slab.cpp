@@ -35,6 +35,7 @@ Result<ZeroedSlab> ZeroedSlab::create(std::string_view name, const SlabShape& sh
 ZeroedSlab::ZeroedSlab(const SlabShape& shape, AlignedBuffer memory)
     : shape_(shape), memory_(std::move(memory)) {
   free_.reserve(static_cast<std::size_t>(shape.item_count));
+  discarded_.reserve(static_cast<std::size_t>(shape.item_count));
   used_.resize(static_cast<std::size_t>(shape.item_count));
 }
 
@@ -46,6 +47,9 @@ std::optional<std::int32_t> ZeroedSlab::allocate() {
     if (shape_.item_bytes != 0) {
       std::memset(data() + static_cast<std::size_t>(id) * shape_.item_bytes, 0, shape_.item_bytes);
     }
+  } else if (!discarded_.empty()) {
+    id = discarded_.back();
+    discarded_.pop_back();
   } else if (fresh_ < shape_.item_count) {
     id = static_cast<std::int32_t>(fresh_++);
   } else {
@@ -62,6 +66,17 @@ void ZeroedSlab::free(std::int32_t id) {
   free_.push_back(id);
 }
 
+bool ZeroedSlab::discard_free() {
+  if (free_.empty()) {
+    return false;
+  }
+  const std::int32_t id = free_.back();
+  free_.pop_back();
+  memory_.discard(static_cast<std::size_t>(id) * shape_.item_bytes, shape_.item_bytes);
+  discarded_.push_back(id);
+  return true;
+}
+
 bool ZeroedSlab::is_used(std::int32_t id) const {
   SLUICE_CHECK(id >= 0);
   SLUICE_CHECK(id < shape_.item_count);
@@ -70,11 +85,13 @@ bool ZeroedSlab::is_used(std::int32_t id) const {
 
 void ZeroedSlab::check_invariants() const {
   std::vector<std::uint8_t> seen = used_;
-  for (const std::int32_t id : free_) {
-    SLUICE_CHECK(id >= 0);
-    SLUICE_CHECK(id < fresh_);
-    SLUICE_CHECK(seen[static_cast<std::size_t>(id)] == 0);
-    seen[static_cast<std::size_t>(id)] = 1;
+  for (const auto* list : {&free_, &discarded_}) {
+    for (const std::int32_t id : *list) {
+      SLUICE_CHECK(id >= 0);
+      SLUICE_CHECK(id < fresh_);
+      SLUICE_CHECK(seen[static_cast<std::size_t>(id)] == 0);
+      seen[static_cast<std::size_t>(id)] = 1;
+    }
   }
   for (std::int64_t id = 0; id < shape_.item_count; ++id) {
     SLUICE_CHECK((seen[static_cast<std::size_t>(id)] != 0) == (id < fresh_));

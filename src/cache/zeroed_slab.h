@@ -1,8 +1,9 @@
 // A fixed number of equal items in one lazily touched buffer; every item is zero when handed out.
 // Knows bytes only. BlockPool and StatePool put ownership on top.
 //
-// Memory becomes resident when an item is first used: reused items go out before fresh ones, and a
-// fresh item is not written (the buffer starts as zeros).
+// Memory becomes resident when an item is first used: resident free items go out before others, and
+// an item without pages is not written (it is zero). discard_free() gives the pages of a free item
+// back, so that two slabs can share one budget of resident memory.
 #pragma once
 
 #include <cstddef>
@@ -31,9 +32,13 @@ class ZeroedSlab {
   std::optional<std::int32_t> allocate();
   void free(std::int32_t id);  // id is in use
 
+  // Takes one free item out of residence; false when there is none.
+  bool discard_free();
+
   bool is_used(std::int32_t id) const;
   std::int64_t item_count() const { return shape_.item_count; }
-  std::int64_t used_count() const { return fresh_ - static_cast<std::int64_t>(free_.size()); }
+  std::int64_t used_count() const { return resident_count() - std::ssize(free_); }
+  std::int64_t resident_count() const { return fresh_ - std::ssize(discarded_); }
   std::int64_t free_count() const { return item_count() - used_count(); }
   std::size_t item_bytes() const { return shape_.item_bytes; }
   std::byte* data() { return memory_.data(); }  // id * item_bytes()
@@ -46,9 +51,11 @@ class ZeroedSlab {
 
   SlabShape shape_;
   AlignedBuffer memory_;
-  std::int64_t fresh_ = 0;          // items [fresh_, item_count) were never handed out
-  std::vector<std::int32_t> free_;  // used before, free now; last in, first out
-  std::vector<std::uint8_t> used_;  // [item_count]
+  std::int64_t fresh_ = 0;  // items [fresh_, item_count) were never handed out
+  // Used before, free now; last in, first out.
+  std::vector<std::int32_t> free_;       // with what their last owner left in them
+  std::vector<std::int32_t> discarded_;  // zero, without pages
+  std::vector<std::uint8_t> used_;       // [item_count]
 };
 
 }  // namespace sluice

@@ -30,14 +30,15 @@ ForwardBatch BatchBuilder::build(const StepPlan& plan, std::span<const Sequence*
     const std::int64_t blocks = ceil_div(end, kKvBlockTokens);
     SLUICE_CHECK(sequence.id == rows.sequence);
     SLUICE_CHECK(end <= std::ssize(sequence.tokens));
-    SLUICE_CHECK(blocks <= std::ssize(sequence.block_table));
-    SLUICE_CHECK(sequence.state_slot.has_value());
+    SLUICE_CHECK(blocks <= std::ssize(sequence.cache.block_table));
     slices_.push_back(
         {.position = rows.position,
          .token_begin = std::ssize(token_ids_),
          .token_count = rows.token_count,
-         .block_table = std::span(sequence.block_table).first(static_cast<std::size_t>(blocks)),
-         .state_slot = *sequence.state_slot});
+         .block_table =
+             std::span(sequence.cache.block_table).first(static_cast<std::size_t>(blocks)),
+         .state_slot = sequence.cache.state_slot,
+         .checkpoints = sequence.checkpoints});
     for (std::int64_t position = rows.position; position < end; ++position) {
       // Text only: the temporal, height and width axes are all the position.
       for (std::size_t axis = 0; axis < 3; ++axis) {

@@ -25,7 +25,10 @@ struct EngineConfig {
   std::int64_t queue_max = 64;          // waiting for those to end; a full queue is an Error
   std::int64_t prefill_step_max = 512;  // prompt tokens of one step, over all sequences
   std::int64_t sampled_vocab_size = 0;  // ids that may be sampled: [0, this); 0: all of the model
-  std::int64_t kv_tokens_max = 0;       // KV memory, over all sequences; 0: sequences_max contexts
+  std::int64_t kv_tokens_max =
+      0;  // KV memory, over all running sequences; 0: sequences_max contexts
+  // Memory for computed prefixes that are kept for later requests, beyond what runs; 0: none is.
+  std::size_t reuse_bytes = 0;
 };
 
 // What the engine reserves at start, for the start-up table. Pages become resident when first used.
@@ -33,6 +36,7 @@ struct EngineMemory {
   std::int64_t kv_block_count = 0;
   std::size_t kv_bytes = 0;      // blocks of 64 tokens
   std::size_t state_bytes = 0;   // one slot per running sequence
+  std::size_t reuse_bytes = 0;   // blocks and states of kept prefixes
   std::size_t logits_bytes = 0;  // logit rows of one step
 };
 
@@ -69,9 +73,16 @@ class GenerationStream {
 struct EngineStatus {
   std::int64_t running = 0;
   std::int64_t waiting = 0;
-  std::int64_t steps = 0;  // forward passes since start
-  std::int64_t kv_blocks_total = 0;
-  std::int64_t kv_blocks_used = 0;
+  std::int64_t steps = 0;             // forward passes since start
+  std::int64_t kv_blocks_used = 0;    // by running sequences and kept prefixes
+  std::int64_t kept_blocks = 0;       // of kept prefixes; running ones may use them too
+  std::int64_t kept_checkpoints = 0;  // states of kept prefixes
+  std::size_t cache_bytes = 0;        // of all of these and of the states of running sequences
+  std::size_t cache_bytes_max = 0;
+  std::int64_t evicted_blocks = 0;  // since start, like all below
+  std::int64_t evicted_checkpoints = 0;
+  std::int64_t prompt_tokens = 0;  // of admitted requests
+  std::int64_t reused_tokens = 0;  // of those, not computed again
 };
 
 class Engine {

@@ -71,6 +71,7 @@ Result<EngineMemory> plan_memory(const EngineConfig& config, const CacheLayout& 
                               ? ceil_div(config.kv_tokens_max, kKvBlockTokens)
                               : config.sequences_max * ceil_div(config.context_max, kKvBlockTokens);
   memory.kv_bytes = SLUICE_TRY(bytes_of("KV blocks", memory.kv_block_count, layout.kv_block_bytes));
+  memory.reuse_bytes = config.reuse_bytes;
   memory.state_bytes =
       SLUICE_TRY(bytes_of("state slots", config.sequences_max, layout.state_slot_bytes));
   const std::int64_t logit_rows = std::min(options.step_logit_rows_max, config.sequences_max);

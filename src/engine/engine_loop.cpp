@@ -1,16 +1,27 @@
 #include "engine/engine_loop.h"
 
 #include <algorithm>
+#include <random>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "base/check.h"
+#include "engine/checkpoint_policy.h"
 
 namespace sluice {
 namespace {
 
 std::int64_t sampled_ids(const EngineConfig& config, const Qwen3_5& model) {
   return config.sampled_vocab_size != 0 ? config.sampled_vocab_size : model.config().vocab_size;
+}
+
+// One more prefix of the prompt whose state is worth keeping.
+void keep_at(Sequence& sequence, std::int64_t tokens) {
+  const auto place = std::ranges::lower_bound(sequence.keep_at, tokens);
+  if (place == sequence.keep_at.end() || *place != tokens) {
+    sequence.keep_at.insert(place, tokens);
+  }
 }
 
 std::int64_t outstanding_max(const EngineConfig& config) {
@@ -33,24 +44,29 @@ SchedulerConfig scheduler_config(const EngineConfig& config, const ModelOptions&
 Result<std::unique_ptr<EngineLoop>> EngineLoop::create(Qwen3_5& model, const EngineConfig& config,
                                                        const Clock& clock) {
   const CacheLayout& layout = model.cache_layout();
-  const EngineMemory memory =
+  const EngineMemory plan =
       SLUICE_TRY(plan_memory(config, layout, model.options(), model.config().vocab_size));
-  Pools pools{
-      .blocks = SLUICE_TRY(BlockPool::create(
-          {.block_bytes = layout.kv_block_bytes, .block_count = memory.kv_block_count})),
-      .states = SLUICE_TRY(StatePool::create(
-          {.slot_bytes = layout.state_slot_bytes, .slot_count = config.sequences_max})),
-      .logits = SLUICE_TRY(AlignedBuffer::allocate(memory.logits_bytes)),
+  std::random_device random;
+  Memory memory{
+      .cache = SLUICE_TRY(HybridCache::create({.block_bytes = layout.kv_block_bytes,
+                                               .slot_bytes = layout.state_slot_bytes,
+                                               .running_block_count = plan.kv_block_count,
+                                               .running_slot_count = config.sequences_max,
+                                               .reuse_bytes = config.reuse_bytes,
+                                               .hash_key = random()})),
+      .logits = SLUICE_TRY(AlignedBuffer::allocate(plan.logits_bytes)),
   };
-  return std::unique_ptr<EngineLoop>(new EngineLoop(model, config, clock, std::move(pools)));
+  return std::unique_ptr<EngineLoop>(
+      new EngineLoop(model, config, plan.kv_block_count, clock, std::move(memory)));
 }
 
-EngineLoop::EngineLoop(Qwen3_5& model, const EngineConfig& config, const Clock& clock, Pools pools)
+EngineLoop::EngineLoop(Qwen3_5& model, const EngineConfig& config, std::int64_t block_count,
+                       const Clock& clock, Memory memory)
     : model_(model),
       config_(config),
       clock_(clock),
-      pools_(std::move(pools)),
-      scheduler_(scheduler_config(config, model.options(), pools_.blocks.block_count())),
+      memory_(std::move(memory)),
+      scheduler_(scheduler_config(config, model.options(), block_count)),
       batch_builder_(
           {.tokens_max = model.options().step_tokens_max, .sequences_max = config.sequences_max}),
       sampler_(sampled_ids(config, model)),
@@ -78,13 +94,15 @@ void EngineLoop::add(std::unique_ptr<Sequence> sequence) {
 void EngineLoop::step() {
   SLUICE_CHECK(deliveries_.empty());  // deliver() comes between two steps
   drop_cancelled();
+  end_following();
+  admit();
   const StepPlan& plan = scheduler_.plan();
   if (plan.rows.empty()) {
     return;
   }
-  admit(plan);
   forward(plan);
   scheduler_.commit();
+  keep_results(plan);
   choose_tokens(plan);
 }
 
@@ -96,31 +114,128 @@ void EngineLoop::drop_cancelled() {
   }
 }
 
-void EngineLoop::admit(const StepPlan& plan) {
-  for (const SequenceId id : plan.admitted) {
-    Sequence& sequence = find(id);
-    sequence.state_slot = pools_.states.allocate();
-    SLUICE_CHECK(sequence.state_slot.has_value());  // as many slots as running sequences
+void EngineLoop::admit() {
+  for (const SequenceId id : scheduler_.admit()) {
+    Sequence& sequence = *find(id);
     sequence.admitted_at = clock_.now();
+    memory_.cache.open(sequence.cache, sequence.cache_salt);
+    prompt_tokens_ += sequence.prompt_tokens;
+    if (!follow(sequence)) {
+      resume(sequence);
+    }
+  }
+}
+
+// Takes over what is known of the prompt. Its last token is always computed: its logits are wanted.
+void EngineLoop::resume(Sequence& sequence) {
+  const auto prompt = sequence.prompt().first(static_cast<std::size_t>(sequence.prompt_tokens) - 1);
+  const PrefixReuse reuse = memory_.cache.resume(sequence.cache, prompt);
+  sequence.reused_tokens = reuse.tokens;
+  sequence.computed_tokens = reuse.tokens;
+  reused_tokens_ += reuse.tokens;
+  scheduler_.set_computed(sequence.id, reuse.tokens);
+  if (reuse.kv_tokens > reuse.tokens) {  // two prompts leave each other here: a third may, too
+    keep_at(sequence, reuse.kv_tokens);
+  }
+}
+
+// When a running sequence is about to compute the beginning of this prompt, lets this one wait for
+// it instead of computing the same.
+bool EngineLoop::follow(Sequence& sequence) {
+  if (config_.reuse_bytes == 0) {
+    return false;
+  }
+  const auto prompt = sequence.prompt().first(static_cast<std::size_t>(sequence.prompt_tokens) - 1);
+  Sequence* leader = nullptr;
+  for (const auto& other : sequences_) {
+    if (other->id >= sequence.id || !other->is_admitted() ||
+        other->cache_salt != sequence.cache_salt) {
+      continue;
+    }
+    const auto parting = std::ranges::mismatch(prompt, other->prompt());
+    const std::int64_t shared = (parting.in1 - prompt.begin()) / kKvBlockTokens * kKvBlockTokens;
+    if (shared > other->computed_tokens && shared > sequence.leader_tokens) {
+      leader = other.get();
+      sequence.leader_tokens = shared;
+    }
+  }
+  if (leader == nullptr ||
+      memory_.cache.known_tokens(sequence.cache, prompt) >= sequence.leader_tokens) {
+    return false;
+  }
+  sequence.leader = leader->id;
+  keep_at(*leader, sequence.leader_tokens);
+  scheduler_.hold(sequence.id, true);
+  return true;
+}
+
+void EngineLoop::end_following() {
+  for (const auto& sequence : sequences_) {
+    if (!sequence->leader) {
+      continue;
+    }
+    const Sequence* leader = find(*sequence->leader);
+    if (leader == nullptr || leader->computed_tokens >= sequence->leader_tokens) {
+      sequence->leader.reset();
+      scheduler_.hold(sequence->id, false);
+      resume(*sequence);
+    }
   }
 }
 
 void EngineLoop::forward(const StepPlan& plan) {
   planned_.clear();
   for (const PlannedRows& rows : plan.rows) {
-    Sequence& sequence = find(rows.sequence);
-    while (std::ssize(sequence.block_table) * kKvBlockTokens < rows.position + rows.token_count) {
-      const std::optional<BlockId> block = pools_.blocks.allocate();
-      SLUICE_CHECK(block.has_value());  // reserved at admission
-      sequence.block_table.push_back(*block);
-    }
+    Sequence& sequence = *find(rows.sequence);
+    memory_.cache.grow(sequence.cache, rows.position + rows.token_count);
     planned_.push_back(&sequence);
   }
-  const CacheMemory cache{.kv_blocks = pools_.blocks.data(), .state_slots = pools_.states.data()};
+  for (std::size_t i = 0; i < plan.rows.size(); ++i) {
+    reserve_checkpoints(*planned_[i], plan.rows[i]);
+  }
+  const CacheMemory cache{.kv_blocks = memory_.cache.blocks(),
+                          .state_slots = memory_.cache.slots()};
   const auto logits = static_cast<std::size_t>(plan.logit_row_count * model_.config().vocab_size);
   model_.forward(batch_builder_.build(plan, planned_), cache,
-                 std::span(pools_.logits.as<float>(), logits));
+                 std::span(memory_.logits.as<float>(), logits));
   ++steps_;
+}
+
+// Of the states inside an answer only the last one is kept.
+void EngineLoop::reserve_checkpoints(Sequence& sequence, const PlannedRows& rows) {
+  sequence.checkpoints.clear();
+  const std::int64_t end = rows.position + rows.token_count;
+  for (std::int64_t tokens = (rows.position / kKvBlockTokens + 1) * kKvBlockTokens; tokens <= end;
+       tokens += kKvBlockTokens) {
+    const double weight = checkpoint_weight(sequence.prompt_tokens, sequence.keep_at, tokens);
+    if (weight == 0.0) {
+      continue;
+    }
+    if (tokens > sequence.prompt_tokens && sequence.answer_checkpoint > 0) {
+      memory_.cache.drop_unused_checkpoint(sequence.cache, sequence.answer_checkpoint);
+      sequence.answer_checkpoint = 0;
+    }
+    if (const auto slot = memory_.cache.reserve_checkpoint(sequence.cache, tokens, weight)) {
+      sequence.checkpoints.push_back({.position = tokens, .state_slot = *slot});
+    }
+  }
+}
+
+// What was computed becomes known to later requests.
+void EngineLoop::keep_results(const StepPlan& plan) {
+  for (std::size_t i = 0; i < plan.rows.size(); ++i) {
+    Sequence& sequence = *planned_[i];
+    sequence.computed_tokens = plan.rows[i].position + plan.rows[i].token_count;
+    memory_.cache.share(sequence.cache, sequence.tokens, sequence.computed_tokens);
+    for (const StateCheckpoint& made : sequence.checkpoints) {
+      const double weight =
+          checkpoint_weight(sequence.prompt_tokens, sequence.keep_at, made.position);
+      if (memory_.cache.keep_checkpoint(sequence.cache, made.position, made.state_slot, weight) &&
+          made.position > sequence.prompt_tokens) {
+        sequence.answer_checkpoint = made.position;
+      }
+    }
+  }
 }
 
 void EngineLoop::choose_tokens(const StepPlan& plan) {
@@ -185,16 +300,13 @@ void EngineLoop::finish(Sequence& sequence, GenerationFinished finished) {
                       .prefill_seconds = seconds_between(admitted_at, prefilled_at),
                       .decode_seconds = seconds_between(prefilled_at, now)};
   finished.usage = {.prompt_tokens = sequence.prompt_tokens,
-                    .cached_tokens = 0,
+                    .cached_tokens = sequence.reused_tokens,
                     .completion_tokens = sequence.generated_tokens()};
   delivery_of(sequence).finished = std::move(finished);
 
   scheduler_.remove(sequence.id);
-  for (const BlockId block : sequence.block_table) {
-    pools_.blocks.release(block);
-  }
-  if (sequence.state_slot) {
-    pools_.states.free(*sequence.state_slot);
+  if (sequence.is_admitted()) {
+    memory_.cache.close(sequence.cache);
   }
   ++ended_count_;
   const SequenceId id = sequence.id;
@@ -218,44 +330,47 @@ void EngineLoop::deliver() {
 }
 
 EngineStatus EngineLoop::status() const {
+  const CacheUse use = memory_.cache.use();
   return {.running = scheduler_.running_count(),
           .waiting = scheduler_.waiting_count(),
           .steps = steps_,
-          .kv_blocks_total = pools_.blocks.block_count(),
-          .kv_blocks_used = pools_.blocks.used_count()};
+          .kv_blocks_used = use.block_count,
+          .kept_blocks = use.shared_block_count,
+          .kept_checkpoints = use.checkpoint_count,
+          .cache_bytes = use.bytes,
+          .cache_bytes_max = use.bytes_max,
+          .evicted_blocks = use.evicted_block_count,
+          .evicted_checkpoints = use.evicted_checkpoint_count,
+          .prompt_tokens = prompt_tokens_,
+          .reused_tokens = reused_tokens_};
 }
 
-Sequence& EngineLoop::find(SequenceId id) {
+Sequence* EngineLoop::find(SequenceId id) {
   const auto found = std::lower_bound(
       sequences_.begin(), sequences_.end(), id,
       [](const std::unique_ptr<Sequence>& entry, SequenceId wanted) { return entry->id < wanted; });
-  SLUICE_CHECK(found != sequences_.end());
-  SLUICE_CHECK((*found)->id == id);
-  return **found;
+  return found != sequences_.end() && (*found)->id == id ? found->get() : nullptr;
 }
 
 std::span<float> EngineLoop::logits_of(std::int64_t row) {
-  return {pools_.logits.as<float>() + row * model_.config().vocab_size,
+  return {memory_.logits.as<float>() + row * model_.config().vocab_size,
           static_cast<std::size_t>(sampled_vocab_size_)};
 }
 
 void EngineLoop::check_invariants() const {
-  pools_.blocks.check_invariants();
-  pools_.states.check_invariants();
+  memory_.cache.check_invariants();
   scheduler_.check_invariants();
   SLUICE_CHECK(scheduler_.running_count() + scheduler_.waiting_count() == std::ssize(sequences_));
-  std::int64_t blocks = 0;
+  std::set<BlockId> blocks;
   std::int64_t slots = 0;
   for (const auto& sequence : sequences_) {
-    for (const BlockId block : sequence->block_table) {
-      SLUICE_CHECK(pools_.blocks.reference_count(block) == 1);  // nothing is shared yet
-    }
-    blocks += std::ssize(sequence->block_table);
-    slots += sequence->state_slot ? 1 : 0;
+    blocks.insert(sequence->cache.block_table.begin(), sequence->cache.block_table.end());
+    slots += sequence->is_admitted() ? 1 : 0;
   }
-  SLUICE_CHECK(blocks == pools_.blocks.used_count());
-  SLUICE_CHECK(blocks <= scheduler_.reserved_block_count());
-  SLUICE_CHECK(slots == pools_.states.used_count());
+  const CacheUse use = memory_.cache.use();
+  SLUICE_CHECK(std::ssize(blocks) <= scheduler_.reserved_block_count());
+  SLUICE_CHECK(std::ssize(blocks) <= use.block_count);
+  SLUICE_CHECK(use.block_count <= std::ssize(blocks) + use.shared_block_count);
   SLUICE_CHECK(slots == scheduler_.running_count());
 }
 

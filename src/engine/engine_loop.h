@@ -16,8 +16,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "cache/block_pool.h"
-#include "cache/state_pool.h"
+#include "cache/hybrid_cache.h"
 #include "engine/batch_builder.h"
 #include "engine/engine.h"
 #include "engine/sequence.h"
@@ -56,29 +55,34 @@ class EngineLoop {
     std::optional<TokenEvent> token;
     std::optional<GenerationFinished> finished;
   };
-  struct Pools {
-    BlockPool blocks;
-    StatePool states;
+  struct Memory {
+    HybridCache cache;
     AlignedBuffer logits;  // [logit rows of a step, vocab_size] fp32
   };
 
-  EngineLoop(Qwen3_5& model, const EngineConfig& config, const Clock& clock, Pools pools);
+  EngineLoop(Qwen3_5& model, const EngineConfig& config, std::int64_t block_count,
+             const Clock& clock, Memory memory);
 
   void drop_cancelled();
-  void admit(const StepPlan& plan);
+  void admit();
+  void resume(Sequence& sequence);
+  bool follow(Sequence& sequence);
+  void end_following();
+  void reserve_checkpoints(Sequence& sequence, const PlannedRows& rows);
   void forward(const StepPlan& plan);
+  void keep_results(const StepPlan& plan);
   void choose_tokens(const StepPlan& plan);
   void choose_token(Sequence& sequence, std::span<const float> logits);
   Delivery& delivery_of(const Sequence& sequence);
   // Gives back what the sequence holds and forgets it.
   void finish(Sequence& sequence, GenerationFinished finished);
-  Sequence& find(SequenceId id);
+  Sequence* find(SequenceId id);
   std::span<float> logits_of(std::int64_t row);
 
   Qwen3_5& model_;
   const EngineConfig config_;
   const Clock& clock_;
-  Pools pools_;
+  Memory memory_;
   Scheduler scheduler_;
   BatchBuilder batch_builder_;
   Sampler sampler_;
@@ -87,6 +91,8 @@ class EngineLoop {
   std::vector<Sequence*> planned_;                    // of the current plan, row by row
   std::vector<Delivery> deliveries_;
   std::int64_t steps_ = 0;
+  std::int64_t prompt_tokens_ = 0;
+  std::int64_t reused_tokens_ = 0;
   std::int64_t ended_count_ = 0;
 };
 

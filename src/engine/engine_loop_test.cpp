@@ -7,105 +7,10 @@
 #include <set>
 
 #include "engine/fake_answer.h"
-#include "engine/fake_model.h"
+#include "engine/test_loop_bench.h"
 
 namespace sluice {
 namespace {
-
-class ManualClock final : public Clock {
- public:
-  TimePoint now() const override { return now_; }
-  void advance(double seconds) {
-    now_ += std::chrono::duration_cast<TimePoint::duration>(std::chrono::duration<double>(seconds));
-  }
-
- private:
-  TimePoint now_{};
-};
-
-// kNanToken can be in a prompt but is never chosen.
-EngineConfig small_config() {
-  return {.context_max = 512,
-          .sequences_max = 4,
-          .queue_max = 100,
-          .prefill_step_max = 64,
-          .sampled_vocab_size = kNanToken};
-}
-
-// A loop with the streams of what was submitted to it.
-class Bench {
- public:
-  explicit Bench(const EngineConfig& config = small_config(), const ModelOptions& options = {})
-      : model(options), config_(config) {
-    auto created = EngineLoop::create(model, config, clock);
-    SLUICE_CHECK(created.has_value());
-    loop = std::move(*created);
-  }
-
-  std::shared_ptr<GenerationStream> submit(Request request) {
-    const SequenceLimits limits{.context_max = config_.context_max,
-                                .vocab_size = kFakeVocabSize,
-                                .sampled_vocab_size = config_.sampled_vocab_size != 0
-                                                          ? config_.sampled_vocab_size
-                                                          : kFakeVocabSize};
-    auto sequence = make_sequence(std::move(request), {}, limits, clock.now());
-    SLUICE_CHECK(sequence.has_value());
-    auto stream = std::make_shared<StreamHandle>((*sequence)->events);
-    (*sequence)->id = next_id_++;
-    loop->add(std::move(*sequence));
-    return stream;
-  }
-
-  void step() {
-    loop->step();
-    loop->check_invariants();
-    loop->deliver();
-  }
-
-  void run() {
-    for (int steps = 0; !loop->is_idle(); ++steps) {
-      SLUICE_CHECK(steps < 100000);
-      step();
-    }
-  }
-
-  ManualClock clock;
-  FakeModel model;
-  std::unique_ptr<EngineLoop> loop;
-
- private:
-  EngineConfig config_;
-  SequenceId next_id_ = 1;
-};
-
-struct Collected {
-  FakeAnswer answer;
-  std::optional<GenerationFinished> finished;
-};
-
-Collected collect(GenerationStream& stream) {
-  Collected collected;
-  while (auto event = stream.try_next()) {
-    EXPECT_FALSE(collected.finished) << "an event after the end";
-    if (const auto* token = std::get_if<TokenEvent>(&*event)) {
-      collected.answer.token_ids.push_back(token->token_id);
-    } else {
-      collected.finished = std::get<GenerationFinished>(*event);
-      collected.answer.reason = collected.finished->reason;
-    }
-  }
-  return collected;
-}
-
-Request make_request(std::int64_t prompt_tokens, std::int64_t tokens_max, TokenId first = 1) {
-  Request request;
-  request.id = "r" + std::to_string(first);
-  for (std::int64_t i = 0; i < prompt_tokens; ++i) {
-    request.token_ids.push_back(static_cast<TokenId>((first + i * i) % kNanToken));
-  }
-  request.stop.tokens_max = tokens_max;
-  return request;
-}
 
 // The first token of a greedy answer, to be used as a stop id.
 TokenId nth_token(const Request& request, std::size_t n) {

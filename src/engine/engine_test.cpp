@@ -199,7 +199,9 @@ TEST(Engine, AFullQueueIsAnErrorAndAnEndedRequestMakesRoom) {
   const EngineStatus status = engine->status();
   EXPECT_EQ(status.running + status.waiting, 0);
   EXPECT_EQ(status.kv_blocks_used, 0);
-  EXPECT_EQ(status.kv_blocks_total, 16);
+  EXPECT_EQ(status.cache_bytes, 0U);
+  EXPECT_EQ(status.cache_bytes_max,
+            16 * model.cache_layout().kv_block_bytes + 2 * model.cache_layout().state_slot_bytes);
   EXPECT_GT(status.steps, 0);
 }
 

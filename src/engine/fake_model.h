@@ -95,6 +95,12 @@ class FakeModel final : public Qwen3_5 {
       SLUICE_CHECK(slice.token_count >= 1);
       for (std::int64_t i = 0; i < slice.token_count; ++i, ++row) {
         compute_row(batch, cache, slice, row);
+        for (const StateCheckpoint& checkpoint : slice.checkpoints) {
+          if (checkpoint.position == slice.position + i + 1) {
+            reinterpret_cast<State*>(cache.state_slots)[checkpoint.state_slot] =
+                *state_of(cache, slice);
+          }
+        }
         if (next_logits < batch.logit_rows.size() && batch.logit_rows[next_logits] == row) {
           const std::int64_t position = slice.position + i;
           fake_logits_of(fold_cells(cache, slice, position), state_of(cache, slice)->hash,

@@ -52,6 +52,13 @@ Result<void> check_request(const Request& request, const SequenceLimits& limits)
                     " ids, want at most " + std::to_string(kStopTokenIdsMax),
                 "stop_token_ids");
   }
+  if (!std::ranges::is_sorted(request.stable_positions) ||
+      (!request.stable_positions.empty() &&
+       (request.stable_positions.front() < 0 ||
+        request.stable_positions.back() > std::ssize(request.token_ids)))) {
+    return fail(ErrorCode::invalid_argument,
+                "stable_positions: want ascending positions in the prompt", "stable_positions");
+  }
   return check_ids("stop_token_ids", request.stop.stop_token_ids, limits.vocab_size);
 }
 
@@ -74,7 +81,9 @@ Result<std::unique_ptr<Sequence>> make_sequence(Request request, std::function<v
     const std::int64_t tokens = sequence->prompt_tokens + sequence->tokens_max;
     sequence->tokens = std::move(request.token_ids);
     sequence->tokens.reserve(static_cast<std::size_t>(tokens));
-    sequence->block_table.reserve(static_cast<std::size_t>(ceil_div(tokens, kKvBlockTokens)));
+    sequence->cache.block_table.reserve(static_cast<std::size_t>(ceil_div(tokens, kKvBlockTokens)));
+    sequence->cache_salt = std::move(request.cache_salt);
+    sequence->keep_at = std::move(request.stable_positions);
     sequence->events = std::make_shared<EventQueue>(sequence->tokens_max, std::move(on_ready));
     sequence->submitted_at = now;
     return sequence;

@@ -13,9 +13,9 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "cache/block_pool.h"
-#include "cache/state_pool.h"
+#include "cache/hybrid_cache.h"
 #include "engine/generation_stream.h"
+#include "model/forward_batch.h"
 #include "request/request.h"
 #include "scheduler/step_plan.h"
 
@@ -31,8 +31,17 @@ struct Sequence {
   std::vector<TokenId> tokens;  // prompt, then generated; reserved for all
   std::shared_ptr<EventQueue> events;
 
-  std::vector<BlockId> block_table;  // blocks of the computed tokens; reserved for all
-  std::optional<SlotId> state_slot;
+  std::string cache_salt;
+  std::vector<std::int64_t> keep_at;  // see engine/checkpoint_policy.h; ascending
+
+  SequenceCache cache;                       // while admitted
+  std::int64_t computed_tokens = 0;          // in its blocks and state
+  std::int64_t reused_tokens = 0;            // of those, found computed
+  std::int64_t answer_checkpoint = 0;        // tokens before the last checkpoint inside the answer
+  std::vector<StateCheckpoint> checkpoints;  // to be written in this step
+  // Another sequence computes the first leader_tokens tokens of this prompt: wait for them.
+  std::optional<SequenceId> leader;
+  std::int64_t leader_tokens = 0;
 
   Clock::TimePoint submitted_at;
   std::optional<Clock::TimePoint> admitted_at;
@@ -44,6 +53,7 @@ struct Sequence {
   std::span<const TokenId> generated() const {
     return std::span(tokens).subspan(static_cast<std::size_t>(prompt_tokens));
   }
+  bool is_admitted() const { return admitted_at.has_value(); }
   std::int64_t generated_tokens() const { return std::ssize(tokens) - prompt_tokens; }
 };
 

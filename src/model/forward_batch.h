@@ -11,6 +11,12 @@ namespace sluice {
 // Tokens of KV per block.
 inline constexpr std::int64_t kKvBlockTokens = 64;
 
+// A state slot that is to receive the sequence's state as it is after `position` tokens.
+struct StateCheckpoint {
+  std::int64_t position = 0;  // a multiple of kKvBlockTokens
+  std::int32_t state_slot = 0;
+};
+
 // The rows of one sequence in this step: consecutive in the batch and in the sequence.
 struct SequenceSlice {
   std::int64_t position = 0;                  // index in the sequence of its first row here
@@ -18,6 +24,8 @@ struct SequenceSlice {
   std::int64_t token_count = 0;               // >= 1
   std::span<const std::int32_t> block_table;  // block ids for [0, position + token_count)
   std::int32_t state_slot = 0;
+  std::span<const StateCheckpoint> checkpoints =
+      {};  // in (position, position + token_count], ascending
 };
 
 struct ForwardBatch {

@@ -19,7 +19,6 @@ GdnLayer::Scratch::Scratch(const ModelConfig& config, std::int64_t rows_max, Reg
   k = plan.take<bf16_t>(rows_max * keys);
   o = plan.take<float>(rows_max * shape.value_size());
   y = plan.take<bf16_t>(rows_max * kernels::pad32(shape.value_size()));
-  sequences.reserve(static_cast<std::size_t>(rows_max));
 }
 
 Result<GdnLayer> GdnLayer::load(const ModelConfig& config, const std::string& prefix,
@@ -72,14 +71,11 @@ void GdnLayer::forward(const LayerContext& context, const bf16_t* h, Scratch& sc
     }
   });
 
-  scratch.sequences = context.delta_sequences;
-  for (ops::GatedDeltaSequence& sequence : scratch.sequences) {
-    sequence.state += state_offset_;
-  }
   ops::gated_delta(context.table, context.pool,
                    {.shape = shape_,
-                    .sequences = scratch.sequences,
+                    .sequences = context.delta_sequences,
                     .rows = context.rows,
+                    .state_offset = state_offset_,
                     .u = scratch.u,
                     .conv_weight = conv_weight_.data(),
                     .z = scratch.z,

@@ -31,7 +31,6 @@ class GdnLayer {
     bf16_t* k;
     float* o;
     bf16_t* y;
-    std::vector<ops::GatedDeltaSequence> sequences;  // capacity: sequences of a step
   };
 
   // prefix: "...layers.3.linear_attn.". state_offset: of this layer in a state slot.

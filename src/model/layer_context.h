@@ -20,7 +20,7 @@ struct LayerContext {
   const float* rope_cos = nullptr;  // [rows][rotary_dim / 2]
   const float* rope_sin = nullptr;
   std::vector<ops::AttentionSequence> attention_sequences{};
-  std::vector<ops::GatedDeltaSequence> delta_sequences{};  // state: start of the slot
+  std::vector<ops::GatedDeltaSequence> delta_sequences{};
   std::byte* kv_blocks = nullptr;
   std::int64_t kv_block_stride = 0;
 };

@@ -123,6 +123,7 @@ class Model final : public Qwen3_5 {
         context_{.table = table, .pool = pool} {
     context_.attention_sequences.reserve(static_cast<std::size_t>(options_.step_tokens_max));
     context_.delta_sequences.reserve(static_cast<std::size_t>(options_.step_tokens_max));
+    delta_checkpoints_.reserve(static_cast<std::size_t>(options_.step_tokens_max));
   }
 
   const ModelConfig& config() const override { return config_; }
@@ -189,6 +190,13 @@ class Model final : public Qwen3_5 {
       covered += slice.token_count;
       SLUICE_CHECK(static_cast<std::int64_t>(slice.block_table.size()) * kKvBlockTokens >=
                    slice.position + slice.token_count);
+      std::int64_t last = slice.position;
+      for (const StateCheckpoint& checkpoint : slice.checkpoints) {
+        SLUICE_CHECK(checkpoint.position > last);
+        SLUICE_CHECK(checkpoint.position % kKvBlockTokens == 0);
+        last = checkpoint.position;
+      }
+      SLUICE_CHECK(last <= slice.position + slice.token_count);
     }
     SLUICE_CHECK(covered == rows);
   }
@@ -202,17 +210,25 @@ class Model final : public Qwen3_5 {
     context_.kv_block_stride = static_cast<std::int64_t>(layout_.kv_block_bytes);
     context_.attention_sequences.clear();
     context_.delta_sequences.clear();
+    delta_checkpoints_.clear();
+    const auto slot = [&](std::int32_t id) {
+      return cache.state_slots + static_cast<std::size_t>(id) * layout_.state_slot_bytes;
+    };
     for (const SequenceSlice& slice : batch.sequences) {
       context_.attention_sequences.push_back({.position = slice.position,
                                               .token_begin = slice.token_begin,
                                               .token_count = slice.token_count,
                                               .block_table = slice.block_table});
-      std::byte* state =
-          cache.state_slots + static_cast<std::size_t>(slice.state_slot) * layout_.state_slot_bytes;
-      context_.delta_sequences.push_back({.position = slice.position,
-                                          .token_begin = slice.token_begin,
-                                          .token_count = slice.token_count,
-                                          .state = state});
+      for (const StateCheckpoint& checkpoint : slice.checkpoints) {
+        delta_checkpoints_.push_back(
+            {.rows = checkpoint.position - slice.position, .state = slot(checkpoint.state_slot)});
+      }
+      context_.delta_sequences.push_back(
+          {.position = slice.position,
+           .token_begin = slice.token_begin,
+           .token_count = slice.token_count,
+           .state = slot(slice.state_slot),
+           .checkpoints = std::span(delta_checkpoints_).last(slice.checkpoints.size())});
     }
   }
 
@@ -234,6 +250,7 @@ class Model final : public Qwen3_5 {
   AlignedBuffer memory_;
   Activations activations_;
   LayerContext context_;
+  std::vector<ops::GatedDeltaCheckpoint> delta_checkpoints_;  // of all sequences of the step
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
@@ -54,11 +55,23 @@ class Harness {
     std::memset(state_.data(), 0, state_.size());
   }
 
+  void clear(std::int64_t slot) {
+    const std::size_t bytes = model_->cache_layout().state_slot_bytes;
+    std::memset(state_.data() + static_cast<std::size_t>(slot) * bytes, 0, bytes);
+    // Its KV blocks hold the same tokens as before: writing them again changes nothing.
+  }
+
   struct Part {
     std::int64_t slot;
     std::int64_t position;
     std::vector<std::int32_t> ids;
+    std::vector<StateCheckpoint> checkpoints = {};
   };
+
+  std::span<const std::byte> state(std::int64_t slot) const {
+    const std::size_t bytes = model_->cache_layout().state_slot_bytes;
+    return {state_.data() + static_cast<std::size_t>(slot) * bytes, bytes};
+  }
 
   // One forward over the parts; logits of every row.
   std::vector<float> step(const std::vector<Part>& parts) {
@@ -80,7 +93,8 @@ class Harness {
                         .token_begin = static_cast<std::int64_t>(ids.size()),
                         .token_count = static_cast<std::int64_t>(part.ids.size()),
                         .block_table = tables[i],
-                        .state_slot = static_cast<std::int32_t>(part.slot)});
+                        .state_slot = static_cast<std::int32_t>(part.slot),
+                        .checkpoints = part.checkpoints});
       for (std::size_t t = 0; t < part.ids.size(); ++t) {
         rows.push_back(static_cast<std::int32_t>(ids.size()));
         ids.push_back(part.ids[t]);
@@ -190,6 +204,41 @@ TEST_P(ModelTest, LogitsDoNotDependOnTheBatch) {
   keep(got_a, second, 39, 57);
   EXPECT_TRUE(same_bits(got_a, alone_a));
   EXPECT_TRUE(same_bits(got_b, alone_b));
+}
+
+// A checkpoint is the state that a call ending there leaves behind, whatever the call was cut into.
+TEST_P(ModelTest, ACheckpointIsTheStateAtItsPosition) {
+  Harness harness(GetParam(), best_table(), 2);
+  const std::vector<std::int32_t> ids = prompt(200, harness.vocab(), 9);
+  const auto part = [&](std::int64_t slot, std::int64_t begin, std::int64_t end,
+                        std::vector<StateCheckpoint> checkpoints) {
+    return Harness::Part{slot, begin, {ids.begin() + begin, ids.begin() + end}, checkpoints};
+  };
+  for (const std::int64_t cut : {1, 63, 64, 65, 127, 128, 130}) {
+    harness.reset();
+    for (const std::int64_t position : {64, 128, 192}) {  // slot 1: ends exactly there
+      harness.step({part(1, position - 64, position, {})});
+      std::vector<Harness::Part> parts{part(0, 0, cut, {}), part(0, cut, 200, {})};
+      if (position <= cut) {
+        parts[0].checkpoints = {{.position = position, .state_slot = 2}};
+      } else {
+        parts[1].checkpoints = {{.position = position, .state_slot = 2}};
+      }
+      harness.clear(0);
+      harness.step({parts[0]});
+      harness.step({parts[1]});
+      EXPECT_TRUE(std::ranges::equal(harness.state(2), harness.state(1)))
+          << "cut " << cut << " position " << position;
+    }
+  }
+  // Several in one call.
+  harness.reset();
+  harness.step({part(1, 0, 64, {})});
+  harness.step(
+      {part(0, 0, 200, {{.position = 64, .state_slot = 2}, {.position = 128, .state_slot = 3}})});
+  EXPECT_TRUE(std::ranges::equal(harness.state(2), harness.state(1)));
+  harness.step({part(1, 64, 128, {})});
+  EXPECT_TRUE(std::ranges::equal(harness.state(3), harness.state(1)));
 }
 
 TEST_P(ModelTest, LogitsDoNotDependOnTheInstructionSet) {

@@ -7,11 +7,25 @@ namespace {
 
 constexpr std::int64_t kHistory = kernels::kConvTaps - 1;
 
+// Channels [begin, end) of the last three inputs after `rows` rows of the slice. `history` holds
+// those before it; `out` may be the same.
+void keep_history(const bf16_t* u, std::int64_t channels, const bf16_t* history, std::int64_t rows,
+                  std::int64_t begin, std::int64_t end, bf16_t* out) {
+  for (std::int64_t row = 0; row < kHistory; ++row) {
+    const std::int64_t source = rows + row - kHistory;  // < 0: an older input
+    const bf16_t* from =
+        source < 0 ? history + (source + kHistory) * channels : u + source * channels;
+    std::copy(from + begin, from + end, out + row * channels + begin);
+  }
+}
+
 // Channels [begin, end) of all rows of a sequence; then the last three inputs become its history.
 void convolve(const kernels::KernelTable& table, const GatedDeltaArgs& args,
               const GatedDeltaSequence& sequence, std::int64_t begin, std::int64_t end) {
   const std::int64_t channels = args.shape.channels();
-  auto* history = reinterpret_cast<bf16_t*>(sequence.state + args.shape.conv_offset());
+  const std::size_t conv_offset =
+      args.state_offset + static_cast<std::size_t>(args.shape.conv_offset());
+  auto* history = reinterpret_cast<bf16_t*>(sequence.state + conv_offset);
   const bf16_t* u = args.u + sequence.token_begin * channels;
   table.conv_silu({.u = u + begin,
                    .u_stride = channels,
@@ -23,12 +37,11 @@ void convolve(const kernels::KernelTable& table, const GatedDeltaArgs& args,
                    .out_stride = channels,
                    .rows = sequence.token_count,
                    .channels = end - begin});
-  for (std::int64_t row = 0; row < kHistory; ++row) {
-    const std::int64_t source = sequence.token_count + row - kHistory;  // < 0: an older input
-    const bf16_t* from =
-        source < 0 ? history + (source + kHistory) * channels : u + source * channels;
-    std::copy(from + begin, from + end, history + row * channels + begin);
+  for (const GatedDeltaCheckpoint& checkpoint : sequence.checkpoints) {
+    keep_history(u, channels, history, checkpoint.rows, begin, end,
+                 reinterpret_cast<bf16_t*>(checkpoint.state + conv_offset));
   }
+  keep_history(u, channels, history, sequence.token_count, begin, end, history);
 }
 
 // Queries and keys of one key head, for the rows of a sequence.
@@ -52,10 +65,14 @@ void advance(const kernels::KernelTable& table, const GatedDeltaArgs& args,
   const GatedDeltaShape& shape = args.shape;
   const kernels::GdnStateLayout layout = shape.head_layout();
   const std::int64_t width = kernels::pad32(shape.key_dim);
-  std::byte* base = sequence.state + key_head * shape.key_head_bytes();
+  const std::size_t offset =
+      args.state_offset +
+      static_cast<std::size_t>(key_head) * static_cast<std::size_t>(shape.key_head_bytes());
+  std::byte* base = sequence.state + offset;
   auto* tail_k = reinterpret_cast<bf16_t*>(base);
   std::byte* value_heads = base + layout.tail_k_bytes();
 
+  std::span<const GatedDeltaCheckpoint> checkpoints = sequence.checkpoints;
   std::int64_t tail_rows = kernels::gdn_tail_rows(sequence.position);
   for (std::int64_t t = 0; t < sequence.token_count;) {
     if (tail_rows == kernels::kGdnChunk) {
@@ -91,6 +108,10 @@ void advance(const kernels::KernelTable& table, const GatedDeltaArgs& args,
     }
     tail_rows += n;
     t += n;
+    if (!checkpoints.empty() && checkpoints.front().rows == t) {
+      std::copy_n(base, shape.key_head_bytes(), checkpoints.front().state + offset);
+      checkpoints = checkpoints.subspan(1);
+    }
   }
 }
 

@@ -37,12 +37,20 @@ struct GatedDeltaShape {
   }
 };
 
-// The rows of one sequence in the batch, and this layer's part of its state slot.
+// Where to write the state as it is after the first `rows` rows of the slice: byte for byte what a
+// call with these rows alone would have left behind.
+struct GatedDeltaCheckpoint {
+  std::int64_t rows;  // position + rows is a multiple of kGdnChunk
+  std::byte* state;   // start of a state slot
+};
+
+// The rows of one sequence in the batch, and its state slot.
 struct GatedDeltaSequence {
   std::int64_t position;     // tokens the state has seen
   std::int64_t token_begin;  // first row in the batch
   std::int64_t token_count;
-  std::byte* state;
+  std::byte* state;                                   // start of the slot
+  std::span<const GatedDeltaCheckpoint> checkpoints;  // rows ascending, at most token_count
 };
 
 // Arrays over the rows of the batch.
@@ -50,6 +58,7 @@ struct GatedDeltaArgs {
   GatedDeltaShape shape;
   std::span<const GatedDeltaSequence> sequences;
   std::int64_t rows;
+  std::size_t state_offset;  // of this layer's part in a slot
   const bf16_t* u;           // [rows][channels]: in_proj_qkv
   const float* conv_weight;  // [4][channels]
   const float* z;            // [rows][value_size]

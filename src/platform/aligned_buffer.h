@@ -19,6 +19,10 @@ class AlignedBuffer {
   // Reserves `bytes` (0 is allowed) of zeros. Error resource_exhausted with the size on refusal.
   static Result<AlignedBuffer> allocate(std::size_t bytes);
 
+  // Makes [offset, offset + bytes) zero and gives its whole pages back to the operating system;
+  // they become resident again when next touched.
+  void discard(std::size_t offset, std::size_t bytes);
+
   std::byte* data() { return data_; }
   const std::byte* data() const { return data_; }
   std::size_t size() const { return size_; }

@@ -31,14 +31,12 @@ struct SamplingParams {
   std::vector<std::pair<TokenId, float>> logit_bias;  // added to the logit
 };
 
-// When a sequence ends.
+// When a sequence ends. Texts that end it are not here: whoever turns tokens into text looks for
+// them and cancels the stream.
 struct StopCriteria {
   std::int64_t tokens_max = 0;          // generated tokens at most; >= 0
   std::vector<TokenId> stop_token_ids;  // ends the sequence; the token itself is not text
   bool ignore_eos = false;              // then stop_token_ids are ordinary tokens
-  // Texts that end the sequence; not returned. The engine ignores them: whoever turns tokens into
-  // text looks for them and cancels the stream.
-  std::vector<std::string> stop;
 };
 
 struct Request {
@@ -46,6 +44,10 @@ struct Request {
   std::vector<TokenId> token_ids;  // the prompt, at least one
   SamplingParams sampling;
   StopCriteria stop;
+  std::string cache_salt;  // only requests with the same salt share computed prefixes
+  // Prompt positions, ascending, up to which a later prompt is likely to be the same: where the
+  // messages of a conversation begin. Hints for what is worth keeping; they change no result.
+  std::vector<std::int64_t> stable_positions;
 };
 
 enum class FinishReason { stop, length, cancelled, error };

@@ -18,7 +18,7 @@ Scheduler::Scheduler(const SchedulerConfig& config) : config_(config) {
   waiting_.reserve(static_cast<std::size_t>(config.waiting_max));
   running_.reserve(sequences_max);
   turns_.reserve(sequences_max);
-  plan_.admitted.reserve(sequences_max);
+  admitted_.reserve(sequences_max);
   plan_.rows.reserve(sequences_max);
 }
 
@@ -35,11 +35,9 @@ void Scheduler::enqueue(const SequenceDemand& demand) {
 }
 
 const StepPlan& Scheduler::plan() {
-  plan_.admitted.clear();
   plan_.rows.clear();
   plan_.token_count = 0;
   plan_.logit_row_count = 0;
-  admit();
   plan_decode();
   plan_prefill();
   SLUICE_CHECK(plan_.rows.empty() == running_.empty());
@@ -48,7 +46,8 @@ const StepPlan& Scheduler::plan() {
   return plan_;
 }
 
-void Scheduler::admit() {
+const std::vector<SequenceId>& Scheduler::admit() {
+  admitted_.clear();
   std::size_t count = 0;
   while (count < waiting_.size() && running_count() < config_.sequences_max) {
     const SequenceDemand& demand = waiting_[count];
@@ -59,10 +58,22 @@ void Scheduler::admit() {
     reserved_blocks_ += blocks;
     running_.push_back(
         {.demand = demand, .known_tokens = demand.prompt_tokens, .served_at = served_});
-    plan_.admitted.push_back(demand.sequence);
+    admitted_.push_back(demand.sequence);
     ++count;
   }
   waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(count));
+  return admitted_;
+}
+
+void Scheduler::set_computed(SequenceId sequence, std::int64_t tokens) {
+  Running& running = *find_running(sequence);
+  SLUICE_CHECK(tokens >= running.computed_tokens);
+  SLUICE_CHECK(tokens < running.demand.prompt_tokens);
+  running.computed_tokens = tokens;
+}
+
+void Scheduler::hold(SequenceId sequence, bool held) {
+  find_running(sequence)->held = held;
 }
 
 // Only the first sequence in prefill takes part in the turns, with one row kept for it: there are
@@ -73,6 +84,9 @@ void Scheduler::plan_decode() {
   for (std::size_t i = 0; i < running_.size(); ++i) {
     const std::int64_t remaining = running_[i].remaining_tokens();
     SLUICE_CHECK(remaining >= 1);  // else append_token() was forgotten
+    if (running_[i].held) {
+      continue;
+    }
     if (remaining == 1 || !has_prefill) {
       turns_.push_back(i);
       has_prefill = has_prefill || remaining > 1;
@@ -102,7 +116,7 @@ void Scheduler::plan_prefill() {
       std::min(config_.prefill_step_max, config_.step_tokens_max - plan_.token_count);
   for (const Running& running : running_) {
     const std::int64_t remaining = running.remaining_tokens();
-    if (remaining == 1 || budget == 0) {
+    if (remaining == 1 || budget == 0 || running.held) {
       continue;
     }
     const std::int64_t count = std::min(can_end(running) ? remaining : remaining - 1, budget);

@@ -1,7 +1,10 @@
 // Who computes what in the next step. Pure policy: no threads, no clock, no I/O, no memory but its
 // own lists; the same calls give the same plans.
 //
-//   enqueue -> waiting --plan()--> running --remove()--> gone
+//   enqueue -> waiting --admit()--> running --remove()--> gone
+//
+// Each step: admit(), set_computed() and hold() for what is known of the sequences, plan(), and
+// commit() once the rows are computed.
 //
 // Admission: first come, first served; a sequence is admitted when fewer than sequences_max run and
 // the blocks of its whole worst case (prompt and tokens_max) are unreserved, so an admitted request
@@ -10,7 +13,8 @@
 // to prefill, first come, first served. When a step has too few rows for all, the one that was
 // served longest ago comes first, and the first prefill takes its turn with one row. When logit
 // rows run out, a prefill stops one token short of its end and then takes turns like the others. So
-// nobody starves: turns rotate, running sequences end, and the head of the queue is next.
+// nobody starves: turns rotate, running sequences end, and the head of the queue is next. A held
+// sequence keeps its place but gets no rows: it waits for one admitted before it.
 //
 // Thread rule: one owner (the engine thread).
 #pragma once
@@ -45,7 +49,16 @@ class Scheduler {
 
   void enqueue(const SequenceDemand& demand);
 
-  // Admits and plans. The plan stays valid until the next call. It has rows whenever anything runs.
+  // The sequences that join now, ascending. They need a state slot before the step. Valid until the
+  // next call.
+  const std::vector<SequenceId>& admit();
+
+  // Before its first rows: the first `tokens` of the prompt need not be computed. Less than all.
+  void set_computed(SequenceId sequence, std::int64_t tokens);
+  // The sequence gets no rows while held. At least one running sequence is not.
+  void hold(SequenceId sequence, bool held);
+
+  // Valid until the next call. It has rows whenever anything runs.
   const StepPlan& plan();
 
   // The planned rows were computed. Every sequence with wants_logits must now get append_token() or
@@ -66,13 +79,13 @@ class Scheduler {
     std::int64_t known_tokens = 0;     // prompt and generated
     std::int64_t computed_tokens = 0;  // in cache and state
     std::int64_t served_at = 0;        // value of served_ when it last got rows or was admitted
+    bool held = false;
 
     std::int64_t remaining_tokens() const { return known_tokens - computed_tokens; }
   };
 
   std::int64_t blocks_of(const SequenceDemand& demand) const;
   std::vector<Running>::iterator find_running(SequenceId sequence);
-  void admit();
   void plan_decode();
   void plan_prefill();
   bool can_end(const Running& running) const;
@@ -84,6 +97,7 @@ class Scheduler {
   std::vector<std::size_t> turns_;       // scratch: indices into running_
   std::int64_t reserved_blocks_ = 0;
   std::int64_t served_ = 0;  // counts sequences served, over all steps
+  std::vector<SequenceId> admitted_;
   StepPlan plan_;
 };
 

@@ -46,6 +46,7 @@ void advance(Scheduler& scheduler, const StepPlan& plan) {
 }
 
 std::string step(Scheduler& scheduler) {
+  scheduler.admit();
   const StepPlan& plan = scheduler.plan();
   const std::string text = text_of(plan);
   advance(scheduler, plan);
@@ -94,12 +95,12 @@ TEST(Scheduler, AdmitsByMemoryInOrder) {
   scheduler.enqueue({.sequence = 1, .prompt_tokens = 9, .tokens_max = 8});  // 3 blocks
   scheduler.enqueue({.sequence = 2, .prompt_tokens = 9, .tokens_max = 0});  // 2 blocks
   scheduler.enqueue({.sequence = 3, .prompt_tokens = 2, .tokens_max = 6});  // 1 block, would fit
-  EXPECT_EQ(scheduler.plan().admitted, std::vector<SequenceId>{1});
+  EXPECT_EQ(scheduler.admit(), std::vector<SequenceId>{1});
   EXPECT_EQ(scheduler.waiting_count(), 2);
   EXPECT_EQ(scheduler.reserved_block_count(), 3);
   advance(scheduler, scheduler.plan());
   scheduler.remove(1);
-  EXPECT_EQ(scheduler.plan().admitted, (std::vector<SequenceId>{2, 3}));
+  EXPECT_EQ(scheduler.admit(), (std::vector<SequenceId>{2, 3}));
 }
 
 TEST(Scheduler, RunningIsLimited) {
@@ -107,10 +108,37 @@ TEST(Scheduler, RunningIsLimited) {
   for (SequenceId id = 1; id <= 6; ++id) {
     scheduler.enqueue({.sequence = id, .prompt_tokens = 1, .tokens_max = 1});
   }
-  EXPECT_EQ(scheduler.plan().admitted.size(), 4U);
+  EXPECT_EQ(scheduler.admit().size(), 4U);
   scheduler.remove(5);  // still waiting
   scheduler.remove(2);
-  EXPECT_EQ(scheduler.plan().admitted, std::vector<SequenceId>{6});
+  EXPECT_EQ(scheduler.admit(), std::vector<SequenceId>{6});
+}
+
+TEST(Scheduler, WhatIsKnownOfAPromptIsNotComputed) {
+  Scheduler scheduler(small_config());
+  scheduler.enqueue({.sequence = 1, .prompt_tokens = 30, .tokens_max = 5});
+  scheduler.enqueue({.sequence = 2, .prompt_tokens = 9, .tokens_max = 5});
+  scheduler.admit();
+  scheduler.set_computed(1, 16);
+  scheduler.set_computed(2, 8);
+  EXPECT_EQ(step(scheduler), "2:8+1! 1:16+12");  // one token left is as good as decoding
+  EXPECT_EQ(step(scheduler), "2:9+1! 1:28+2!");
+}
+
+TEST(Scheduler, AHeldSequenceGetsNoRows) {
+  Scheduler scheduler(small_config());
+  scheduler.enqueue({.sequence = 1, .prompt_tokens = 14, .tokens_max = 5});
+  scheduler.enqueue({.sequence = 2, .prompt_tokens = 1, .tokens_max = 5});
+  scheduler.enqueue({.sequence = 3, .prompt_tokens = 4, .tokens_max = 5});
+  scheduler.admit();
+  scheduler.hold(2, true);
+  scheduler.hold(3, true);
+  EXPECT_EQ(step(scheduler), "1:0+12");
+  EXPECT_EQ(step(scheduler), "1:12+2!");
+  scheduler.hold(2, false);
+  scheduler.set_computed(3, 2);
+  scheduler.hold(3, false);
+  EXPECT_EQ(step(scheduler), "2:0+1! 1:14+1! 3:2+2!");
 }
 
 TEST(Scheduler, TurnsRotateWhenRowsAreScarce) {
@@ -150,6 +178,7 @@ TEST(Scheduler, ShortRequestsDoNotStarveAPrefill) {
     while (scheduler.waiting_count() < 4) {
       scheduler.enqueue({.sequence = next++, .prompt_tokens = 1, .tokens_max = 1});
     }
+    scheduler.admit();
     const StepPlan& plan = scheduler.plan();
     ASSERT_EQ(plan.token_count, 1);
     const PlannedRows rows = plan.rows.front();
@@ -170,6 +199,7 @@ struct Life {
   std::int64_t computed = 0;
   std::int64_t waited = 0;  // steps without rows since admission
   bool running = false;
+  bool held = false;
 };
 
 class RandomProgram {
@@ -223,9 +253,9 @@ class RandomProgram {
   }
 
   void step(Scheduler& scheduler) {
+    admit(scheduler);
     const StepPlan plan = scheduler.plan();
     scheduler.check_invariants();
-    admit(plan);
     check(plan);
     scheduler.commit();
     for (const PlannedRows& rows : plan.rows) {
@@ -243,12 +273,26 @@ class RandomProgram {
     scheduler.check_invariants();
   }
 
-  void admit(const StepPlan& plan) {
-    for (const SequenceId id : plan.admitted) {
+  // Part of some prompts is known; some wait for a while unless they are the first.
+  void admit(Scheduler& scheduler) {
+    for (const SequenceId id : scheduler.admit()) {
       for (const auto& [other, life] : lives_) {
         ASSERT_TRUE(other >= id || life.running) << id << " overtook " << other;
       }
-      lives_[id].running = true;
+      Life& life = lives_[id];
+      life.running = true;
+      if (below(3) == 0) {
+        life.computed = below(life.prompt);
+        scheduler.set_computed(id, life.computed);
+      }
+      life.held = below(4) == 0;
+      scheduler.hold(id, life.held);
+    }
+    for (auto& [id, life] : lives_) {
+      if (life.held && (id == lives_.begin()->first || below(3) == 0)) {
+        life.held = false;
+        scheduler.hold(id, false);
+      }
     }
   }
 
@@ -262,6 +306,7 @@ class RandomProgram {
       const Life& life = lives_.at(rows.sequence);
       const std::int64_t known = life.prompt + life.generated;
       ASSERT_TRUE(life.running);
+      ASSERT_FALSE(life.held);
       ASSERT_EQ(rows.position, life.computed);
       ASSERT_GE(rows.token_count, 1);
       ASSERT_LE(rows.position + rows.token_count, known);
@@ -281,7 +326,7 @@ class RandomProgram {
       blocks += life.running ? ceil_div(life.prompt + life.tokens_max, config_.block_tokens) : 0;
       // A sequence that decodes waits at most for everybody's turn, and turns go round.
       const bool decoding = life.running && life.prompt + life.generated - life.computed == 1;
-      life.waited += life.running ? 1 : 0;
+      life.waited += life.running && !life.held ? 1 : 0;
       ASSERT_LE(decoding ? life.waited : 0, 2 * config_.sequences_max + 200 * (life.generated == 0))
           << "sequence " << id << " starves";
     }

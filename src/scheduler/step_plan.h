@@ -17,9 +17,8 @@ struct PlannedRows {
 };
 
 struct StepPlan {
-  std::vector<SequenceId> admitted;  // join now: they need a state slot before the step
-  std::vector<PlannedRows> rows;     // at most one entry per sequence
-  std::int64_t token_count = 0;      // over all rows
+  std::vector<PlannedRows> rows;  // at most one entry per sequence
+  std::int64_t token_count = 0;   // over all rows
   std::int64_t logit_row_count = 0;
 };
 

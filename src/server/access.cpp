@@ -1,10 +1,22 @@
-// See access.h.
 #include "server/access.h"
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/ip/address.hpp>
 
 namespace sluice {
+namespace {
+
+std::array<std::string_view, 3> key_headers(const HttpRequest& request) {
+  constexpr std::string_view kBearer = "Bearer ";
+  std::string_view bearer = request.header("Authorization");
+  if (equal_ignoring_case(bearer.substr(0, kBearer.size()), kBearer)) {
+    bearer.remove_prefix(kBearer.size());
+  }
+  return {bearer, request.header("x-api-key"), request.header("api-key")};
+}
+
+}  // namespace
 
 Result<Access> Access::create(const ServerConfig& config, bool loopback_only) {
   const auto& origins = config.cors_origins;
@@ -38,30 +50,26 @@ std::optional<ApiError> Access::check_host(const HttpRequest& request) const {
 }
 
 std::optional<ApiError> Access::check_key(const HttpRequest& request) const {
-  if (!has_keys()) {
+  if (!has_keys() || !presented_key(config_->api_keys, request).empty()) {
     return std::nullopt;
   }
-  constexpr std::string_view kBearer = "Bearer ";
-  std::string_view bearer = request.header("Authorization");
-  if (equal_ignoring_case(bearer.substr(0, kBearer.size()), kBearer)) {
-    bearer.remove_prefix(kBearer.size());
-  }
-  bool right = false;
-  bool given = false;
-  for (const std::string_view key :
-       {bearer, request.header("x-api-key"), request.header("api-key")}) {
-    given = given || !key.empty();
-    for (const std::string& secret : config_->api_keys) {
-      right = equal_in_constant_time(secret, key) || right;
-    }
-  }
-  if (right) {
-    return std::nullopt;
-  }
+  const auto values = key_headers(request);
+  const bool given =
+      std::ranges::any_of(values, [](std::string_view value) { return !value.empty(); });
   return ApiError{ApiErrorKind::unauthorized,
                   given ? "the API key is not valid"
                         : "an API key is required: Authorization: Bearer, x-api-key or api-key",
                   ""};
+}
+
+std::string_view presented_key(const std::vector<std::string>& keys, const HttpRequest& request) {
+  std::string_view found;
+  for (const std::string_view value : key_headers(request)) {
+    for (const std::string& key : keys) {
+      found = equal_in_constant_time(key, value) ? std::string_view(key) : found;
+    }
+  }
+  return found;
 }
 
 void Access::add_cors(const HttpRequest& request, HttpResponse& response) const {

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/api_error.h"
 #include "base/result.h"
@@ -43,6 +45,9 @@ class Access {
   const ServerConfig* config_;
   bool loopback_only_;
 };
+
+// The one of `keys` that the request presents; empty when none.
+std::string_view presented_key(const std::vector<std::string>& keys, const HttpRequest& request);
 
 // "localhost", "127.x.y.z", "::1" with or without brackets.
 bool is_loopback_host(std::string_view host);

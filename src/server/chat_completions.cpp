@@ -62,7 +62,7 @@ ApiResult<GenerationPlan> plan_chat(const Backend& backend, const HttpRequest& h
                           .stop_everywhere = fields.stop_everywhere,
                           .keep_stop_text = fields.keep_stop_text};
   GenerationPlan plan = make_plan(fields, http);
-  plan.sequences = plan_sequences(backend, fields, http.id, *token_ids, *tokens_max, rules);
+  plan.sequences = plan_sequences(backend, fields, http, *token_ids, *tokens_max, rules);
   if (const auto error = check_sequence_count(backend, plan, "n")) {
     return std::unexpected(*error);
   }

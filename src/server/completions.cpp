@@ -46,7 +46,7 @@ ApiResult<std::string> echo_of(const Backend& backend, const CompletionRequest& 
 
 // Adds the sequences and reply options of one prompt.
 std::optional<ApiError> add_prompt(const Backend& backend, const CompletionRequest& request,
-                                   const CompletionPrompt& prompt, const std::string& request_id,
+                                   const CompletionPrompt& prompt, const HttpRequest& http,
                                    GenerationPlan& plan, CompletionReplyOptions& options) {
   const auto token_ids = encode_prompt(backend, request, prompt);
   if (!token_ids) {
@@ -63,7 +63,7 @@ std::optional<ApiError> add_prompt(const Backend& backend, const CompletionReque
   }
   const AnswerRules rules{.stop = fields.stop, .keep_stop_text = fields.keep_stop_text};
   for (PlannedSequence& sequence :
-       plan_sequences(backend, fields, request_id, *token_ids, *tokens_max, rules)) {
+       plan_sequences(backend, fields, http, *token_ids, *tokens_max, rules)) {
     plan.sequences.push_back(std::move(sequence));
     options.echoes.push_back(*echo);
     if (fields.return_token_ids) {
@@ -92,7 +92,7 @@ ApiResult<GenerationPlan> plan_completion(const Backend& backend, const HttpRequ
                                  .logprobs = fields.logprobs >= 0,
                                  .return_token_ids = fields.return_token_ids};
   for (const CompletionPrompt& prompt : request->prompts) {
-    if (const auto error = add_prompt(backend, *request, prompt, http.id, plan, options)) {
+    if (const auto error = add_prompt(backend, *request, prompt, http, plan, options)) {
       return std::unexpected(*error);
     }
   }

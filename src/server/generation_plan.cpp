@@ -1,4 +1,3 @@
-// See request_common.h.
 #include "server/generation_plan.h"
 
 #include <fmt/format.h>
@@ -6,17 +5,34 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <random>
 #include <utility>
 
+#include "server/access.h"
 #include "server/error_map.h"
 
 namespace sluice {
 namespace {
 
-std::uint64_t random_seed() {
-  thread_local std::random_device device;
-  return (static_cast<std::uint64_t>(device()) << 32) | device();
+// Clients with different keys share nothing, whatever salts they choose.
+std::string cache_salt_of(const Backend& backend, const GenerationFields& fields,
+                          const HttpRequest& http) {
+  std::string salt(presented_key(backend.config->api_keys, http));
+  salt += '\0';
+  return salt + fields.cache_salt;
+}
+
+// Where the messages of a conversation begin. The next prompt repeats everything before the last
+// one; of the last it may drop the reasoning.
+std::vector<std::int64_t> turn_starts(const Tokenizer& tokenizer,
+                                      const std::vector<TokenId>& token_ids) {
+  std::vector<std::int64_t> positions;
+  const auto start = tokenizer.token_id("<|im_start|>");
+  for (std::size_t i = 0; start && i < token_ids.size(); ++i) {
+    if (token_ids[i] == *start) {
+      positions.push_back(static_cast<std::int64_t>(i));
+    }
+  }
+  return positions;
 }
 
 // The header x-request-timeout, in seconds; anything that is no positive number is as if absent.
@@ -86,15 +102,18 @@ ApiResult<std::int64_t> answer_tokens_max(const Backend& backend, const Generati
 }
 
 std::vector<PlannedSequence> plan_sequences(const Backend& backend, const GenerationFields& fields,
-                                            const std::string& request_id,
+                                            const HttpRequest& http,
                                             const std::vector<TokenId>& token_ids,
                                             std::int64_t tokens_max, const AnswerRules& rules) {
   const GenerationConfig& model = backend.model->generation;
   Request request;
-  request.id = request_id;
+  request.id = http.id;
   request.token_ids = token_ids;
-  request.sampling = resolve_sampling(fields, model, random_seed());
+  request.sampling = resolve_sampling(fields.sampling, model, random_seed());
+  request.sampling.logprobs = fields.logprobs;
   request.stop = resolve_stop(fields, model, tokens_max);
+  request.cache_salt = cache_salt_of(backend, fields, http);
+  request.stable_positions = turn_starts(backend.model->tokenizer, token_ids);
   const std::uint64_t seed = request.sampling.seed;
   std::vector<PlannedSequence> sequences;
   for (std::int64_t k = 0; k < fields.choices; ++k) {

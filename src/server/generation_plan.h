@@ -55,7 +55,7 @@ ApiResult<std::int64_t> answer_tokens_max(const Backend& backend, const Generati
 
 // The `n` sequences that answer one prompt; each has its own seed.
 std::vector<PlannedSequence> plan_sequences(const Backend& backend, const GenerationFields& fields,
-                                            const std::string& request_id,
+                                            const HttpRequest& http,
                                             const std::vector<TokenId>& token_ids,
                                             std::int64_t tokens_max, const AnswerRules& rules);
 

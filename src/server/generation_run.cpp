@@ -1,4 +1,3 @@
-// See generation_run.h.
 #include "server/generation_run.h"
 
 #include <spdlog/spdlog.h>

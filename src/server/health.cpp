@@ -1,4 +1,3 @@
-// See health.h.
 #include "server/health.h"
 
 #include <boost/json/object.hpp>

@@ -1,4 +1,3 @@
-// See http_message.h.
 #include "server/http_message.h"
 
 #include <fmt/format.h>

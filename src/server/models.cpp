@@ -1,4 +1,3 @@
-// See models.h.
 #include "server/models.h"
 
 #include <fmt/chrono.h>

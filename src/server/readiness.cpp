@@ -1,4 +1,3 @@
-// See readiness.h.
 #include "server/readiness.h"
 
 #include <spdlog/spdlog.h>

@@ -1,4 +1,3 @@
-// See request_reader.h.
 #include "server/request_reader.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,3 @@
-// See sse.h.
 #include "server/sse.h"
 
 #include "base/check.h"

@@ -1,0 +1,267 @@
+#include "cache/hybrid_cache.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "base/check.h"
+#include "base/checked_math.h"
+
+namespace sluice {
+namespace {
+
+constexpr double kAnyValue = std::numeric_limits<double>::infinity();
+
+// Items the budget for reuse can hold. Items without content cost nothing: as many as run.
+std::int64_t reusable_count(std::size_t reuse_bytes, std::size_t item_bytes, std::int64_t running) {
+  return item_bytes == 0 ? running : static_cast<std::int64_t>(reuse_bytes / item_bytes);
+}
+
+}  // namespace
+
+Result<HybridCache> HybridCache::create(const HybridCacheShape& shape) {
+  BlockPool blocks = SLUICE_TRY(
+      BlockPool::create({.block_bytes = shape.block_bytes,
+                         .block_count = shape.running_block_count +
+                                        reusable_count(shape.reuse_bytes, shape.block_bytes,
+                                                       shape.running_block_count)}));
+  StatePool slots = SLUICE_TRY(StatePool::create(
+      {.slot_bytes = shape.slot_bytes,
+       .slot_count = shape.running_slot_count + reusable_count(shape.reuse_bytes, shape.slot_bytes,
+                                                               shape.running_slot_count)}));
+  return HybridCache(shape, std::move(blocks), std::move(slots));
+}
+
+HybridCache::HybridCache(const HybridCacheShape& shape, BlockPool blocks, StatePool slots)
+    : shape_(shape), blocks_(std::move(blocks)), slots_(std::move(slots)), tree_(shape.hash_key) {}
+
+void HybridCache::open(SequenceCache& sequence, std::string_view salt) {
+  SLUICE_CHECK(open_count_ < shape_.running_slot_count);
+  SLUICE_CHECK(sequence.block_table.empty());
+  ++open_count_;
+  sequence.state_slot = allocate_slot();
+  sequence.node = tree_.root(salt);
+  sequence.shared_blocks = 0;
+  sequence.last_checkpoint = 0;
+  tree_.pin(sequence.node);
+}
+
+void HybridCache::close(SequenceCache& sequence) {
+  for (const BlockId block : sequence.block_table) {
+    blocks_.release(block);
+  }
+  sequence.block_table.clear();
+  slots_.free(sequence.state_slot);
+  tree_.unpin(sequence.node);
+  --open_count_;
+}
+
+PrefixReuse HybridCache::resume(SequenceCache& sequence, std::span<const std::int32_t> tokens) {
+  const PrefixTree::Match match = tree_.match(root_of(sequence), tokens);
+  if (match.tokens <= sequence.shared_blocks * kPrefixBlockTokens) {
+    return {.tokens = sequence.shared_blocks * kPrefixBlockTokens, .kv_tokens = match.kv_tokens};
+  }
+  SLUICE_CHECK(std::ssize(sequence.block_table) == sequence.shared_blocks);
+  tree_.pin(match.node);
+  tree_.unpin(sequence.node);
+  sequence.node = match.node;
+  const auto known = static_cast<std::size_t>(sequence.shared_blocks);
+  sequence.shared_blocks = tree_.depth(match.node);
+  sequence.last_checkpoint = match.tokens;
+  sequence.block_table.resize(static_cast<std::size_t>(sequence.shared_blocks));
+  NodeId node = match.node;
+  for (std::size_t i = sequence.block_table.size(); i-- > known; node = tree_.parent(node)) {
+    sequence.block_table[i] = tree_.block(node);
+    blocks_.acquire(sequence.block_table[i]);
+  }
+  tree_.use_checkpoint(match.node);
+  if (shape_.slot_bytes > 0) {
+    const auto from = static_cast<std::size_t>(*tree_.checkpoint(match.node));
+    const auto to = static_cast<std::size_t>(sequence.state_slot);
+    std::memcpy(slots_.data() + to * shape_.slot_bytes, slots_.data() + from * shape_.slot_bytes,
+                shape_.slot_bytes);
+  }
+  return {.tokens = match.tokens, .kv_tokens = match.kv_tokens};
+}
+
+std::int64_t HybridCache::known_tokens(const SequenceCache& sequence,
+                                       std::span<const std::int32_t> tokens) const {
+  return tree_.match(root_of(sequence), tokens).tokens;
+}
+
+void HybridCache::grow(SequenceCache& sequence, std::int64_t token_count) {
+  while (std::ssize(sequence.block_table) < ceil_div(token_count, kPrefixBlockTokens)) {
+    sequence.block_table.push_back(allocate_block());
+  }
+}
+
+void HybridCache::share(SequenceCache& sequence, std::span<const std::int32_t> tokens,
+                        std::int64_t computed_count) {
+  if (!keeps_prefixes()) {
+    return;
+  }
+  SLUICE_CHECK(computed_count <= std::ssize(tokens));
+  for (; (sequence.shared_blocks + 1) * kPrefixBlockTokens <= computed_count;
+       ++sequence.shared_blocks) {
+    const auto index = static_cast<std::size_t>(sequence.shared_blocks);
+    const auto own = tokens.subspan(index * static_cast<std::size_t>(kPrefixBlockTokens),
+                                    static_cast<std::size_t>(kPrefixBlockTokens));
+    BlockId& block = sequence.block_table[index];
+    std::optional<NodeId> child = tree_.find(sequence.node, own);
+    if (child) {
+      blocks_.release(block);
+      block = tree_.block(*child);
+    } else {
+      child = tree_.add(sequence.node, own, block);
+    }
+    blocks_.acquire(block);
+    tree_.pin(*child);
+    tree_.unpin(sequence.node);
+    sequence.node = *child;
+  }
+}
+
+std::optional<SlotId> HybridCache::reserve_checkpoint(SequenceCache& sequence,
+                                                      std::int64_t token_count, double weight) {
+  if (!keeps_prefixes()) {
+    return std::nullopt;
+  }
+  const double value = PrefixTree::value_of(token_count - sequence.last_checkpoint, weight);
+  while (!has_room_for_slot()) {
+    if (!evict_below(value)) {
+      return std::nullopt;
+    }
+  }
+  sequence.last_checkpoint = token_count;
+  return allocate_slot();
+}
+
+bool HybridCache::keep_checkpoint(const SequenceCache& sequence, std::int64_t token_count,
+                                  SlotId slot, double weight) {
+  const NodeId node = node_at(sequence, token_count);
+  if (tree_.checkpoint(node)) {
+    slots_.free(slot);
+    return false;
+  }
+  tree_.set_checkpoint(node, slot, weight);
+  return true;
+}
+
+void HybridCache::drop_unused_checkpoint(const SequenceCache& sequence, std::int64_t token_count) {
+  const NodeId node = node_at(sequence, token_count);
+  if (tree_.checkpoint(node) && !tree_.is_used(node)) {
+    slots_.free(tree_.take_checkpoint(node));
+  }
+}
+
+void HybridCache::forget() {
+  while (evict_below(kAnyValue)) {
+  }
+}
+
+NodeId HybridCache::root_of(const SequenceCache& sequence) const {
+  NodeId node = sequence.node;
+  while (tree_.depth(node) > 0) {
+    node = tree_.parent(node);
+  }
+  return node;
+}
+
+NodeId HybridCache::node_at(const SequenceCache& sequence, std::int64_t token_count) const {
+  SLUICE_CHECK(token_count % kPrefixBlockTokens == 0);
+  const std::int64_t depth = token_count / kPrefixBlockTokens;
+  SLUICE_CHECK(depth >= 1);
+  SLUICE_CHECK(depth <= sequence.shared_blocks);
+  NodeId node = sequence.node;
+  while (tree_.depth(node) > depth) {
+    node = tree_.parent(node);
+  }
+  return node;
+}
+
+std::size_t HybridCache::used_bytes() const {
+  return static_cast<std::size_t>(blocks_.used_count()) * shape_.block_bytes +
+         static_cast<std::size_t>(slots_.used_count()) * shape_.slot_bytes;
+}
+
+std::size_t HybridCache::resident_bytes() const {
+  return static_cast<std::size_t>(blocks_.resident_count()) * shape_.block_bytes +
+         static_cast<std::size_t>(slots_.resident_count()) * shape_.slot_bytes;
+}
+
+std::size_t HybridCache::bytes_max() const {
+  return static_cast<std::size_t>(shape_.running_block_count) * shape_.block_bytes +
+         static_cast<std::size_t>(shape_.running_slot_count) * shape_.slot_bytes +
+         shape_.reuse_bytes;
+}
+
+bool HybridCache::has_room_for_block() const {
+  return blocks_.free_count() > 0 && used_bytes() + shape_.block_bytes <= bytes_max();
+}
+
+bool HybridCache::has_room_for_slot() const {
+  return slots_.free_count() > 0 && used_bytes() + shape_.slot_bytes <= bytes_max();
+}
+
+bool HybridCache::evict_below(double value) {
+  if (const std::optional<NodeId> leaf = tree_.dead_leaf()) {
+    blocks_.release(tree_.remove(*leaf));
+    ++evicted_blocks_;
+    return true;
+  }
+  const std::optional<PrefixTree::Cheapest> cheapest = tree_.cheapest_checkpoint();
+  if (!cheapest || cheapest->value >= value) {
+    return false;
+  }
+  slots_.free(tree_.take_checkpoint(cheapest->node));
+  ++evicted_checkpoints_;
+  return true;
+}
+
+// What running sequences hold is within what they were promised, so beyond it there is always
+// something of the tree's alone. Free items keep their pages for the next user of their kind; an
+// item of the other kind takes them over when the budget is full.
+BlockId HybridCache::allocate_block() {
+  while (!has_room_for_block()) {
+    SLUICE_CHECK(evict_below(kAnyValue));
+  }
+  if (blocks_.resident_count() == blocks_.used_count()) {
+    while (resident_bytes() + shape_.block_bytes > bytes_max() && slots_.discard_free()) {
+    }
+  }
+  return *blocks_.allocate();
+}
+
+SlotId HybridCache::allocate_slot() {
+  while (!has_room_for_slot()) {
+    SLUICE_CHECK(evict_below(kAnyValue));
+  }
+  if (slots_.resident_count() == slots_.used_count()) {
+    while (resident_bytes() + shape_.slot_bytes > bytes_max() && blocks_.discard_free()) {
+    }
+  }
+  return *slots_.allocate();
+}
+
+CacheUse HybridCache::use() const {
+  return {.block_count = blocks_.used_count(),
+          .slot_count = slots_.used_count(),
+          .shared_block_count = tree_.node_count(),
+          .checkpoint_count = tree_.checkpoint_count(),
+          .bytes = used_bytes(),
+          .bytes_max = bytes_max(),
+          .evicted_block_count = evicted_blocks_,
+          .evicted_checkpoint_count = evicted_checkpoints_};
+}
+
+void HybridCache::check_invariants() const {
+  blocks_.check_invariants();
+  slots_.check_invariants();
+  tree_.check_invariants();
+  SLUICE_CHECK(used_bytes() <= resident_bytes());
+  SLUICE_CHECK(resident_bytes() <= bytes_max());
+  SLUICE_CHECK(slots_.used_count() == open_count_ + tree_.checkpoint_count());
+}
+
+}  // namespace sluice

@@ -1,0 +1,132 @@
+// The memory of sequences and of the prefixes worth keeping: KV blocks, state slots, and the tree
+// that says what is in them. The three things that make a prefix reusable (attention KV, recurrent
+// state, conv state) are found, shared and given up together here.
+//
+// One budget in bytes over blocks and slots. Running sequences come first: what they were promised
+// (running_block_count, running_slot_count) is theirs whenever they ask, and cached prefixes fill
+// whatever is left until then. Resident memory never exceeds the budget.
+//
+// Only whole blocks of computed tokens are shared. Two sequences that computed the same block end
+// up with one of the two: by the numerics contract (docs/NUMERICS.md) their bytes are equal.
+//
+// Thread rule: one owner (the engine thread).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "cache/block_pool.h"
+#include "cache/prefix_tree.h"
+#include "cache/state_pool.h"
+
+namespace sluice {
+
+struct HybridCacheShape {
+  std::size_t block_bytes = 0;
+  std::size_t slot_bytes = 0;
+  std::int64_t running_block_count = 0;  // blocks that running sequences may hold together
+  std::int64_t running_slot_count = 0;   // one per running sequence
+  std::size_t reuse_bytes = 0;           // beyond those; 0: nothing is kept, nothing is shared
+  std::uint64_t hash_key = 0;
+};
+
+// What one running sequence holds. Filled by HybridCache alone.
+struct SequenceCache {
+  std::vector<BlockId> block_table;  // blocks of its tokens
+  SlotId state_slot = 0;
+  NodeId node = 0;                   // deepest shared block of its path, pinned
+  std::int64_t shared_blocks = 0;    // depth of it: the first entries of block_table
+  std::int64_t last_checkpoint = 0;  // tokens before the last one made on its path
+};
+
+// What resume() found.
+struct PrefixReuse {
+  std::int64_t tokens = 0;     // that need not be computed
+  std::int64_t kv_tokens = 0;  // whose KV is known; beyond `tokens` there is no state to go on from
+};
+
+struct CacheUse {
+  std::int64_t block_count = 0;  // in use: by running sequences, by the tree, or both
+  std::int64_t slot_count = 0;
+  std::int64_t shared_block_count = 0;  // in the tree
+  std::int64_t checkpoint_count = 0;
+  std::size_t bytes = 0;
+  std::size_t bytes_max = 0;
+  std::int64_t evicted_block_count = 0;  // since create()
+  std::int64_t evicted_checkpoint_count = 0;
+};
+
+class HybridCache {
+ public:
+  // Errors: invalid_argument, resource_exhausted (see ZeroedSlab).
+  static Result<HybridCache> create(const HybridCacheShape& shape);
+
+  // A sequence starts: a zeroed slot, no blocks. At most running_slot_count at a time.
+  void open(SequenceCache& sequence, std::string_view salt);
+  void close(SequenceCache& sequence);  // shared blocks stay known
+
+  // Before anything of the sequence was computed: takes over the longest known prefix of `tokens`
+  // if it is longer than what an earlier call found. The sequence then goes on after reuse.tokens.
+  PrefixReuse resume(SequenceCache& sequence, std::span<const std::int32_t> tokens);
+
+  // The tokens that resume() would give, without doing anything.
+  std::int64_t known_tokens(const SequenceCache& sequence,
+                            std::span<const std::int32_t> tokens) const;
+
+  // Blocks for the first token_count tokens. All running sequences together stay within
+  // running_block_count.
+  void grow(SequenceCache& sequence, std::int64_t token_count);
+
+  // The first computed_count of `tokens` are in the sequence's blocks: shares the whole blocks.
+  void share(SequenceCache& sequence, std::span<const std::int32_t> tokens,
+             std::int64_t computed_count);
+
+  // A slot to write the state after `token_count` tokens to, when that is worth more than what
+  // would have to go for it. Every reserved slot must be kept before the next grow().
+  std::optional<SlotId> reserve_checkpoint(SequenceCache& sequence, std::int64_t token_count,
+                                           double weight);
+  // After share() of these tokens. The slot is the cache's from now on; false when the state was
+  // known already.
+  bool keep_checkpoint(const SequenceCache& sequence, std::int64_t token_count, SlotId slot,
+                       double weight);
+  // Gives up the checkpoint after `token_count` tokens of this sequence unless it was resumed from.
+  void drop_unused_checkpoint(const SequenceCache& sequence, std::int64_t token_count);
+
+  void forget();  // gives up everything that no running sequence holds
+
+  std::byte* blocks() { return blocks_.data(); }
+  std::byte* slots() { return slots_.data(); }
+  CacheUse use() const;
+
+  void check_invariants() const;
+
+ private:
+  HybridCache(const HybridCacheShape& shape, BlockPool blocks, StatePool slots);
+
+  bool keeps_prefixes() const { return shape_.reuse_bytes > 0; }
+  std::size_t used_bytes() const;
+  std::size_t resident_bytes() const;
+  std::size_t bytes_max() const;
+  bool has_room_for_block() const;
+  bool has_room_for_slot() const;
+  bool evict_below(double value);  // something cheaper; false when there is nothing
+  BlockId allocate_block();
+  SlotId allocate_slot();
+  NodeId root_of(const SequenceCache& sequence) const;
+  NodeId node_at(const SequenceCache& sequence, std::int64_t token_count) const;
+
+  HybridCacheShape shape_;
+  BlockPool blocks_;
+  StatePool slots_;
+  PrefixTree tree_;
+  std::int64_t open_count_ = 0;
+  std::int64_t evicted_blocks_ = 0;
+  std::int64_t evicted_checkpoints_ = 0;
+};
+
+}  // namespace sluice

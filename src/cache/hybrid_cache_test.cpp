@@ -1,0 +1,409 @@
+// HybridCache under random programs. Blocks and slots are filled with a hash of all tokens up to
+// their end, as a model would do, so whatever is handed out for a prefix shows whether it belongs
+// to that prefix and salt.
+#include "cache/hybrid_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+
+#include "base/checked_math.h"
+
+namespace sluice {
+namespace {
+
+using Tokens = std::vector<std::int32_t>;
+
+constexpr std::size_t kBlockBytes = 8192;  // some whole pages, so that pages are given back
+constexpr std::size_t kSlotBytes = 12288;
+
+std::uint64_t content_of(const std::string& salt, std::span<const std::int32_t> tokens) {
+  std::uint64_t hash = std::hash<std::string>()(salt);
+  for (const std::int32_t token : tokens) {
+    hash = (hash ^ static_cast<std::uint64_t>(token)) * 0x9e3779b97f4a7c15U;
+    hash ^= hash >> 29;
+  }
+  return hash | 1U;
+}
+
+void fill(std::byte* item, std::size_t bytes, std::uint64_t content) {
+  for (std::size_t at = 0; at < bytes; at += sizeof content) {
+    std::memcpy(item + at, &content, sizeof content);
+  }
+}
+
+bool holds(const std::byte* item, std::size_t bytes, std::uint64_t content) {
+  for (std::size_t at = 0; at < bytes; at += sizeof content) {
+    if (std::memcmp(item + at, &content, sizeof content) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// One running sequence, and its part in filling the memory.
+struct Runner {
+  std::string salt;
+  Tokens tokens;
+  std::int64_t computed = 0;
+  std::int64_t promised_blocks = 0;
+  SequenceCache cache;
+};
+
+class Program {
+ public:
+  Program(std::uint64_t seed, std::size_t reuse_bytes)
+      : random_(seed),
+        shape_{.block_bytes = kBlockBytes,
+               .slot_bytes = kSlotBytes,
+               .running_block_count = 30,
+               .running_slot_count = 5,
+               .reuse_bytes = reuse_bytes,
+               .hash_key = seed},
+        cache_(HybridCache::create(shape_).value()) {}
+
+  void run(int steps) {
+    for (int i = 0; i < steps; ++i) {
+      switch (below(6)) {
+        case 0:
+        case 1:
+          start();
+          break;
+        case 2:
+          if (!runners_.empty()) {
+            stop(below(std::ssize(runners_)));
+          }
+          break;
+        default:
+          compute();
+      }
+      cache_.check_invariants();
+      if (::testing::Test::HasFatalFailure()) {
+        return;
+      }
+    }
+    while (!runners_.empty()) {
+      stop(0);
+    }
+    EXPECT_EQ(cache_.use().slot_count, cache_.use().checkpoint_count);
+    cache_.forget();
+    EXPECT_EQ(cache_.use().bytes, 0U);
+    EXPECT_EQ(cache_.use().shared_block_count, 0);
+    cache_.check_invariants();
+  }
+
+  std::int64_t reused() const { return reused_; }
+  CacheUse use() const { return cache_.use(); }
+
+ private:
+  std::int64_t below(std::int64_t n) {
+    return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(n));
+  }
+
+  // Few different tokens in few patterns, so that prefixes meet again.
+  Tokens make_tokens() {
+    Tokens tokens;
+    const std::int64_t length = 1 + below(420);
+    if (!seen_.empty() && below(3) != 0) {
+      tokens = seen_[static_cast<std::size_t>(below(std::ssize(seen_)))];
+      tokens.resize(static_cast<std::size_t>(below(std::ssize(tokens)) + 1));
+    }
+    while (std::ssize(tokens) < length) {
+      tokens.push_back(static_cast<std::int32_t>(below(2)));
+    }
+    seen_.push_back(tokens);
+    return tokens;
+  }
+
+  std::int64_t promised() const {
+    std::int64_t blocks = 0;
+    for (const auto& runner : runners_) {
+      blocks += runner->promised_blocks;
+    }
+    return blocks;
+  }
+
+  void start() {
+    auto runner = std::make_unique<Runner>();
+    runner->salt = below(2) == 0 ? "" : "tenant";
+    runner->tokens = make_tokens();
+    runner->promised_blocks = ceil_div(std::ssize(runner->tokens), kPrefixBlockTokens);
+    if (std::ssize(runners_) == shape_.running_slot_count ||
+        promised() + runner->promised_blocks > shape_.running_block_count) {
+      return;
+    }
+    cache_.open(runner->cache, runner->salt);
+    ASSERT_TRUE(holds(slot(runner->cache.state_slot), kSlotBytes, 0)) << "a slot that is not zero";
+    const std::span<const std::int32_t> tokens(runner->tokens);
+    const auto limit = static_cast<std::size_t>(below(std::ssize(tokens) + 1));
+    const PrefixReuse reuse = cache_.resume(runner->cache, tokens.first(limit));
+    ASSERT_EQ(reuse.tokens % kPrefixBlockTokens, 0);
+    ASSERT_LE(reuse.tokens, static_cast<std::int64_t>(limit));
+    ASSERT_LE(reuse.tokens, reuse.kv_tokens);
+    ASSERT_EQ(std::ssize(runner->cache.block_table) * kPrefixBlockTokens, reuse.tokens);
+    if (cache_.use().evicted_block_count + cache_.use().evicted_checkpoint_count == 0) {
+      ASSERT_EQ(reuse.tokens, longest_known(*runner, limit));
+    }
+    runner->computed = reuse.tokens;
+    reused_ += reuse.tokens;
+    check(*runner);
+    runners_.push_back(std::move(runner));
+  }
+
+  // By brute force; as long as nothing was given up.
+  std::int64_t longest_known(const Runner& runner, std::size_t limit) {
+    std::int64_t longest = 0;
+    for (std::size_t length = 64; length <= limit; length += 64) {
+      const Tokens prefix(runner.tokens.begin(),
+                          runner.tokens.begin() + static_cast<std::ptrdiff_t>(length));
+      if (kept_.contains({runner.salt, prefix})) {
+        longest = static_cast<std::int64_t>(length);
+      }
+    }
+    return longest;
+  }
+
+  std::byte* block(BlockId id) {
+    return cache_.blocks() + static_cast<std::size_t>(id) * kBlockBytes;
+  }
+  std::byte* slot(SlotId id) { return cache_.slots() + static_cast<std::size_t>(id) * kSlotBytes; }
+
+  // Everything a sequence holds is what computing its tokens alone would have left.
+  void check(const Runner& runner) {
+    const std::span<const std::int32_t> tokens(runner.tokens);
+    for (std::int64_t end = 64; end <= runner.computed; end += 64) {
+      const BlockId id = runner.cache.block_table[static_cast<std::size_t>(end / 64 - 1)];
+      ASSERT_TRUE(holds(block(id), kBlockBytes,
+                        content_of(runner.salt, tokens.first(static_cast<std::size_t>(end)))));
+    }
+    const std::uint64_t state =
+        runner.computed == 0
+            ? 0
+            : content_of(runner.salt, tokens.first(static_cast<std::size_t>(runner.computed)));
+    ASSERT_TRUE(holds(slot(runner.cache.state_slot), kSlotBytes, state));
+  }
+
+  // One step of some of the sequences, in the order the engine does things.
+  void compute() {
+    struct Made {
+      Runner* runner;
+      std::int64_t tokens;
+      SlotId slot;
+    };
+    std::vector<std::pair<Runner*, std::int64_t>> work;
+    for (const auto& runner : runners_) {
+      const std::int64_t left = std::ssize(runner->tokens) - runner->computed;
+      if (left > 0 && below(2) == 0) {
+        work.emplace_back(runner.get(), runner->computed + 1 + below(left));
+        cache_.grow(runner->cache, work.back().second);
+      }
+    }
+    std::vector<Made> made;
+    for (const auto& [runner, end] : work) {
+      for (std::int64_t at = (runner->computed / 64 + 1) * 64; at <= end; at += 64) {
+        if (below(3) == 0) {
+          if (const auto id = cache_.reserve_checkpoint(runner->cache, at, 1.0)) {
+            made.push_back({runner, at, *id});
+          }
+        }
+      }
+    }
+    for (const auto& [runner, end] : work) {
+      const std::span<const std::int32_t> tokens(runner->tokens);
+      for (std::int64_t at = (runner->computed / 64 + 1) * 64; at <= end; at += 64) {
+        std::byte* item = block(runner->cache.block_table[static_cast<std::size_t>(at / 64 - 1)]);
+        fill(item, kBlockBytes,
+             content_of(runner->salt, tokens.first(static_cast<std::size_t>(at))));
+      }
+      fill(slot(runner->cache.state_slot), kSlotBytes,
+           content_of(runner->salt, tokens.first(static_cast<std::size_t>(end))));
+      runner->computed = end;
+    }
+    for (const Made& checkpoint : made) {
+      const std::span<const std::int32_t> tokens(checkpoint.runner->tokens);
+      fill(slot(checkpoint.slot), kSlotBytes,
+           content_of(checkpoint.runner->salt,
+                      tokens.first(static_cast<std::size_t>(checkpoint.tokens))));
+    }
+    for (const auto& [runner, end] : work) {
+      cache_.share(runner->cache, runner->tokens, end);
+    }
+    for (const Made& checkpoint : made) {
+      cache_.keep_checkpoint(checkpoint.runner->cache, checkpoint.tokens, checkpoint.slot, 1.0);
+      kept_.insert(
+          {checkpoint.runner->salt, Tokens(checkpoint.runner->tokens.begin(),
+                                           checkpoint.runner->tokens.begin() +
+                                               static_cast<std::ptrdiff_t>(checkpoint.tokens))});
+    }
+    for (const auto& runner : runners_) {
+      check(*runner);
+    }
+  }
+
+  void stop(std::int64_t index) {
+    check(*runners_[static_cast<std::size_t>(index)]);
+    cache_.close(runners_[static_cast<std::size_t>(index)]->cache);
+    runners_.erase(runners_.begin() + index);
+  }
+
+  std::mt19937_64 random_;
+  HybridCacheShape shape_;
+  HybridCache cache_;
+  std::vector<std::unique_ptr<Runner>> runners_;
+  std::vector<Tokens> seen_;
+  std::set<std::pair<std::string, Tokens>> kept_;
+  std::int64_t reused_ = 0;
+};
+
+TEST(HybridCache, RandomProgramsNeverMixPrefixesUp) {
+  std::int64_t reused = 0;
+  std::int64_t evicted_checkpoints = 0;
+  std::int64_t evicted_blocks = 0;
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    const std::size_t items = seed % 3 == 0 ? 2 : seed % 3 == 1 ? 12 : 60;
+    Program program(seed, items * kSlotBytes + seed);
+    program.run(400);
+    ASSERT_FALSE(HasFatalFailure()) << "seed " << seed;
+    reused += program.reused();
+    evicted_checkpoints += program.use().evicted_checkpoint_count;
+    evicted_blocks += program.use().evicted_block_count;
+  }
+  EXPECT_GT(reused, 5000);  // the test must not pass because nothing is ever found
+  EXPECT_GT(evicted_checkpoints, 100);
+  EXPECT_GT(evicted_blocks, 100);
+}
+
+TEST(HybridCache, WithRoomForEverythingTheLongestPrefixIsFound) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    Program program(seed, 4000 * kSlotBytes);
+    program.run(400);
+    ASSERT_FALSE(HasFatalFailure()) << "seed " << seed;
+  }
+}
+
+TEST(HybridCache, WithoutABudgetNothingIsKept) {
+  Program program(1, 0);
+  program.run(400);
+  EXPECT_EQ(program.reused(), 0);
+  EXPECT_EQ(program.use().evicted_block_count, 0);
+}
+
+// ---- What is given up first.
+
+constexpr HybridCacheShape kSmall{.block_bytes = 64,
+                                  .slot_bytes = 64,
+                                  .running_block_count = 20,
+                                  .running_slot_count = 2,
+                                  .reuse_bytes = 64 * 40,
+                                  .hash_key = 7};
+
+// Computes all tokens, with checkpoints after the given counts.
+void compute(HybridCache& cache, const Tokens& tokens, const std::vector<std::int64_t>& at,
+             double weight = 1.0) {
+  SequenceCache sequence;
+  cache.open(sequence, "");
+  cache.grow(sequence, std::ssize(tokens));
+  std::map<std::int64_t, SlotId> slots;
+  for (const std::int64_t count : at) {
+    if (const auto slot = cache.reserve_checkpoint(sequence, count, weight)) {
+      slots[count] = *slot;
+    }
+  }
+  cache.share(sequence, tokens, std::ssize(tokens));
+  for (const auto& [count, slot] : slots) {
+    cache.keep_checkpoint(sequence, count, slot, weight);
+  }
+  cache.close(sequence);
+  cache.check_invariants();
+}
+
+std::int64_t known(HybridCache& cache, const Tokens& tokens, const std::string& salt = "") {
+  SequenceCache sequence;
+  cache.open(sequence, salt);
+  const std::int64_t tokens_known = cache.known_tokens(sequence, tokens);
+  cache.close(sequence);
+  return tokens_known;
+}
+
+TEST(HybridCache, SaltsNeverMeet) {
+  HybridCache cache = HybridCache::create(kSmall).value();
+  compute(cache, Tokens(128, 1), {64, 128});
+  EXPECT_EQ(known(cache, Tokens(128, 1)), 128);
+  EXPECT_EQ(known(cache, Tokens(128, 1), "other"), 0);
+  EXPECT_EQ(known(cache, Tokens(127, 1)), 64);
+  EXPECT_EQ(known(cache, Tokens(63, 1)), 0);
+}
+
+TEST(HybridCache, BlocksWithoutAStateGoFirst) {
+  HybridCache cache = HybridCache::create(kSmall).value();
+  compute(cache, Tokens(10 * 64, 1), {5 * 64});  // five blocks lead nowhere
+  compute(cache, Tokens(20 * 64, 2), {20 * 64});
+  EXPECT_EQ(cache.use().evicted_block_count, 0);
+  while (cache.use().evicted_block_count < 5) {
+    Tokens other(20 * 64, static_cast<std::int32_t>(3 + cache.use().shared_block_count));
+    compute(cache, other, {});
+  }
+  EXPECT_EQ(known(cache, Tokens(10 * 64, 1)), 5 * 64);
+  EXPECT_EQ(known(cache, Tokens(20 * 64, 2)), 20 * 64);
+}
+
+TEST(HybridCache, MarksThinOutEvenly) {
+  HybridCacheShape shape = kSmall;
+  shape.running_block_count = 64;
+  shape.running_slot_count = 1;
+  shape.block_bytes = 1;  // states alone fill the budget
+  shape.reuse_bytes = 64 * 8;
+  HybridCache cache = HybridCache::create(shape).value();
+  Tokens tokens(64 * 64);
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    tokens[i] = static_cast<std::int32_t>(i);
+  }
+  std::vector<std::int64_t> marks;
+  for (std::int64_t at = 64; at <= std::ssize(tokens); at += 64) {
+    marks.push_back(at);
+  }
+  // One by one, as a prefill does.
+  SequenceCache sequence;
+  cache.open(sequence, "");
+  for (const std::int64_t at : marks) {
+    cache.grow(sequence, at);
+    const auto slot = cache.reserve_checkpoint(sequence, at, 1.0);
+    cache.share(sequence, tokens, at);
+    if (slot) {
+      cache.keep_checkpoint(sequence, at, *slot, 1.0);
+    }
+  }
+  cache.close(sequence);
+  std::int64_t largest_gap = 0;
+  std::int64_t last = 0;
+  for (const std::int64_t at : marks) {
+    const Tokens prefix(tokens.begin(), tokens.begin() + at);
+    if (known(cache, prefix) == at) {
+      largest_gap = std::max(largest_gap, at - last);
+      last = at;
+    }
+  }
+  EXPECT_LE(largest_gap, 64 * 20);  // 64 blocks over some eight states
+  EXPECT_GE(last, 64 * 40);
+}
+
+TEST(HybridCache, ALikelyStateOutlivesMarks) {
+  HybridCacheShape shape = kSmall;
+  shape.block_bytes = 1;
+  shape.reuse_bytes = 64 * 3;
+  HybridCache cache = HybridCache::create(shape).value();
+  compute(cache, Tokens(4 * 64, 1), {4 * 64}, 4.0);
+  for (std::int32_t i = 2; i < 8; ++i) {
+    compute(cache, Tokens(4 * 64, i), {64, 2 * 64, 3 * 64, 4 * 64}, 1.0);
+  }
+  EXPECT_EQ(known(cache, Tokens(4 * 64, 1)), 4 * 64);
+  EXPECT_GT(cache.use().evicted_checkpoint_count, 0);
+}
+
+}  // namespace
+}  // namespace sluice

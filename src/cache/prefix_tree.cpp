@@ -1,0 +1,251 @@
+#include "cache/prefix_tree.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace sluice {
+
+const PrefixTree::Node& PrefixTree::node(NodeId id) const {
+  SLUICE_CHECK(id >= 0);
+  SLUICE_CHECK(id < std::ssize(nodes_));
+  const Node& found = nodes_[static_cast<std::size_t>(id)];
+  SLUICE_CHECK(found.exists);
+  return found;
+}
+
+std::uint64_t PrefixTree::hash(NodeId parent, std::span<const std::int32_t> tokens) const {
+  std::uint64_t state = hash_key_;
+  const auto mix = [&state](std::uint64_t value) {
+    state = (state ^ value) * 0x9e3779b97f4a7c15U;
+    state ^= state >> 32;
+  };
+  mix(static_cast<std::uint64_t>(parent));
+  for (const std::int32_t token : tokens) {
+    mix(static_cast<std::uint64_t>(token) + hash_key_);
+  }
+  return state;
+}
+
+NodeId PrefixTree::make_node() {
+  NodeId id = 0;
+  if (unused_.empty()) {
+    id = static_cast<NodeId>(nodes_.size());
+    nodes_.emplace_back();
+  } else {
+    id = unused_.back();
+    unused_.pop_back();
+  }
+  Node& made = nodes_[static_cast<std::size_t>(id)];
+  made = Node{};
+  made.exists = true;
+  return id;
+}
+
+NodeId PrefixTree::root(std::string_view salt) {
+  const auto [entry, is_new] = roots_.try_emplace(std::string(salt), 0);
+  if (is_new) {
+    entry->second = make_node();
+    node(entry->second).parent = entry->second;
+  }
+  return entry->second;
+}
+
+void PrefixTree::drop_root_if_idle(NodeId id) {
+  const Node& root = node(id);
+  if (root.depth != 0 || root.children != 0 || root.pins != 0) {
+    return;
+  }
+  std::erase_if(roots_, [id](const auto& entry) { return entry.second == id; });
+  nodes_[static_cast<std::size_t>(id)].exists = false;
+  unused_.push_back(id);
+}
+
+PrefixTree::Match PrefixTree::match(NodeId root, std::span<const std::int32_t> tokens) const {
+  constexpr auto kBlock = static_cast<std::size_t>(kPrefixBlockTokens);
+  Match match{.node = root};
+  NodeId deepest = root;
+  for (; tokens.size() >= kBlock; tokens = tokens.subspan(kBlock)) {
+    const std::optional<NodeId> child = find(deepest, tokens.first(kBlock));
+    if (!child) {
+      break;
+    }
+    deepest = *child;
+    match.kv_tokens += kPrefixBlockTokens;
+    if (node(deepest).checkpoint) {
+      match.node = deepest;
+      match.tokens = match.kv_tokens;
+    }
+  }
+  return match;
+}
+
+std::optional<NodeId> PrefixTree::find(NodeId parent, std::span<const std::int32_t> tokens) const {
+  const auto [begin, end] = by_hash_.equal_range(hash(parent, tokens));
+  for (auto entry = begin; entry != end; ++entry) {
+    const Node& candidate = node(entry->second);
+    if (candidate.parent == parent && std::ranges::equal(candidate.tokens, tokens)) {
+      return entry->second;
+    }
+  }
+  return std::nullopt;
+}
+
+NodeId PrefixTree::add(NodeId parent, std::span<const std::int32_t> tokens, BlockId block) {
+  SLUICE_CHECK(std::ssize(tokens) == kPrefixBlockTokens);
+  SLUICE_CHECK(!find(parent, tokens));
+  const NodeId id = make_node();
+  unlist(parent);
+  ++node(parent).children;
+  Node& made = node(id);
+  made.parent = parent;
+  made.depth = node(parent).depth + 1;
+  made.block = block;
+  made.touched_at = ++now_;
+  std::ranges::copy(tokens, made.tokens.begin());
+  by_hash_.emplace(hash(parent, tokens), id);
+  ++node_count_;
+  list_if_dead(id);
+  return id;
+}
+
+void PrefixTree::pin(NodeId id) {
+  unlist(id);
+  ++node(id).pins;
+}
+
+void PrefixTree::unpin(NodeId id) {
+  SLUICE_CHECK(node(id).pins > 0);
+  --node(id).pins;
+  list_if_dead(id);
+  drop_root_if_idle(id);
+}
+
+bool PrefixTree::is_dead(const Node& node) const {
+  return node.depth > 0 && node.children == 0 && node.pins == 0 && !node.checkpoint;
+}
+
+void PrefixTree::list_if_dead(NodeId id) {
+  if (is_dead(node(id))) {
+    dead_leaves_.emplace(node(id).touched_at, id);
+  }
+}
+
+void PrefixTree::unlist(NodeId id) {
+  if (is_dead(node(id))) {
+    dead_leaves_.erase({node(id).touched_at, id});
+  }
+}
+
+void PrefixTree::set_checkpoint(NodeId id, SlotId slot, double weight) {
+  SLUICE_CHECK(node(id).depth > 0);
+  SLUICE_CHECK(!node(id).checkpoint);
+  unlist(id);
+  Node& owner = node(id);
+  owner.checkpoint = slot;
+  owner.weight = weight;
+  owner.uses = 0;
+  owner.touched_at = ++now_;
+  checkpoints_.insert(id);
+}
+
+SlotId PrefixTree::take_checkpoint(NodeId id) {
+  SLUICE_CHECK(node(id).checkpoint.has_value());
+  const SlotId slot = *node(id).checkpoint;
+  node(id).checkpoint.reset();
+  checkpoints_.erase(id);
+  list_if_dead(id);
+  return slot;
+}
+
+void PrefixTree::use_checkpoint(NodeId id) {
+  SLUICE_CHECK(node(id).checkpoint.has_value());
+  node(id).touched_at = ++now_;  // not listed: it is not dead
+  ++node(id).uses;
+}
+
+double PrefixTree::value_of(std::int64_t saved_tokens, double weight) {
+  return static_cast<double>(saved_tokens) * weight;
+}
+
+double PrefixTree::value_of(const Node& owner) const {
+  std::int64_t saved_blocks = 1;
+  const Node* above = &node(owner.parent);
+  while (above->depth > 0 && !above->checkpoint) {
+    above = &node(above->parent);
+    ++saved_blocks;
+  }
+  const auto age = static_cast<double>(now_ - owner.touched_at);
+  return value_of(saved_blocks * kPrefixBlockTokens, owner.weight) *
+         static_cast<double>(1 + owner.uses) / (1.0 + age / static_cast<double>(1 + node_count_));
+}
+
+std::optional<PrefixTree::Cheapest> PrefixTree::cheapest_checkpoint() const {
+  std::optional<Cheapest> cheapest;
+  for (const NodeId id : checkpoints_) {
+    const double value = value_of(node(id));
+    if (!cheapest || value < cheapest->value) {
+      cheapest = Cheapest{.node = id, .value = value};
+    }
+  }
+  return cheapest;
+}
+
+std::optional<NodeId> PrefixTree::dead_leaf() const {
+  if (dead_leaves_.empty()) {
+    return std::nullopt;
+  }
+  return dead_leaves_.begin()->second;
+}
+
+BlockId PrefixTree::remove(NodeId id) {
+  SLUICE_CHECK(is_dead(node(id)));
+  unlist(id);
+  const Node removed = node(id);
+  const auto [begin, end] = by_hash_.equal_range(hash(removed.parent, removed.tokens));
+  by_hash_.erase(std::find_if(begin, end, [id](const auto& entry) { return entry.second == id; }));
+  nodes_[static_cast<std::size_t>(id)].exists = false;
+  unused_.push_back(id);
+  --node_count_;
+  --node(removed.parent).children;
+  list_if_dead(removed.parent);
+  drop_root_if_idle(removed.parent);
+  return removed.block;
+}
+
+void PrefixTree::check_invariants() const {
+  std::vector<std::int32_t> children(nodes_.size());
+  std::int64_t roots = 0;
+  std::int64_t dead = 0;
+  std::int64_t checkpoints = 0;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const Node& entry = nodes_[i];
+    const auto id = static_cast<NodeId>(i);
+    if (!entry.exists) {
+      continue;
+    }
+    if (entry.depth == 0) {
+      ++roots;
+      SLUICE_CHECK(!entry.checkpoint);
+      SLUICE_CHECK(entry.children > 0 || entry.pins > 0);
+      continue;
+    }
+    SLUICE_CHECK(entry.depth == node(entry.parent).depth + 1);
+    SLUICE_CHECK(find(entry.parent, entry.tokens) == id);
+    SLUICE_CHECK(dead_leaves_.contains({entry.touched_at, id}) == is_dead(entry));
+    SLUICE_CHECK(checkpoints_.contains(id) == entry.checkpoint.has_value());
+    ++children[static_cast<std::size_t>(entry.parent)];
+    dead += is_dead(entry) ? 1 : 0;
+    checkpoints += entry.checkpoint ? 1 : 0;
+  }
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    SLUICE_CHECK(!nodes_[i].exists || nodes_[i].children == children[i]);
+  }
+  SLUICE_CHECK(std::ssize(dead_leaves_) == dead);
+  SLUICE_CHECK(checkpoint_count() == checkpoints);
+  SLUICE_CHECK(std::ssize(roots_) == roots);
+  SLUICE_CHECK(std::ssize(by_hash_) == node_count_);
+  SLUICE_CHECK(std::ssize(nodes_) - std::ssize(unused_) == node_count_ + roots);
+}
+
+}  // namespace sluice

@@ -1,0 +1,125 @@
+// Which prefixes are known: a tree of blocks of 64 tokens. A node stands for all tokens from the
+// root to it; it names the KV block of its own 64 and, where one was kept, the state checkpoint
+// after them. Only bookkeeping: the memory belongs to HybridCache.
+//
+// A prefix can be reused up to a node with a checkpoint, since the recurrent state cannot be cut
+// back. Nodes are found by hash and then compared token by token. Each salt has a root of its own:
+// what two salts store never meets.
+//
+// What to give up, cheapest first: a leaf without a checkpoint is worth nothing (nothing can be
+// resumed at or below it); a checkpoint is worth the tokens it saves against the one above it on
+// its path, times its weight and its uses, by how long ago it was last used. Marks of one prefill
+// thin out evenly that way: giving one up makes its neighbour worth twice as much. Time is counted
+// in operations on the tree, so the same calls make the same tree.
+//
+// Thread rule: one owner (the engine thread).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "cache/block_pool.h"
+#include "cache/state_pool.h"
+
+namespace sluice {
+
+inline constexpr std::int64_t kPrefixBlockTokens = 64;
+
+using NodeId = std::int32_t;
+
+class PrefixTree {
+ public:
+  // `hash_key` is mixed into every hash; any value works, an unknown one keeps hostile prompts from
+  // being made to collide.
+  explicit PrefixTree(std::uint64_t hash_key) : hash_key_(hash_key) {}
+
+  struct Match {
+    NodeId node = 0;             // deepest node with a checkpoint; the root when there is none
+    std::int64_t tokens = 0;     // up to it
+    std::int64_t kv_tokens = 0;  // up to the deepest node at all
+  };
+
+  // The root of a salt, made when new; it stays while pinned or while it has children.
+  NodeId root(std::string_view salt);
+
+  Match match(NodeId root, std::span<const std::int32_t> tokens) const;
+
+  // The child of `parent` with these 64 tokens.
+  std::optional<NodeId> find(NodeId parent, std::span<const std::int32_t> tokens) const;
+  NodeId add(NodeId parent, std::span<const std::int32_t> tokens, BlockId block);  // not there yet
+
+  NodeId parent(NodeId id) const { return node(id).parent; }
+  BlockId block(NodeId id) const { return node(id).block; }
+  std::int64_t depth(NodeId id) const { return node(id).depth; }  // in blocks; 0: a root
+
+  // A pinned node and all above it stay.
+  void pin(NodeId id);
+  void unpin(NodeId id);
+
+  std::optional<SlotId> checkpoint(NodeId id) const { return node(id).checkpoint; }
+  void set_checkpoint(NodeId id, SlotId slot, double weight);  // there was none
+  SlotId take_checkpoint(NodeId id);                           // there is one
+  void use_checkpoint(NodeId id);                              // it was resumed from
+  bool is_used(NodeId id) const { return node(id).uses > 0; }
+
+  // What a checkpoint would be worth that was made now, and saves so many tokens.
+  static double value_of(std::int64_t saved_tokens, double weight);
+
+  struct Cheapest {
+    NodeId node;
+    double value;
+  };
+  std::optional<Cheapest> cheapest_checkpoint() const;
+  std::optional<NodeId> dead_leaf() const;  // the one touched longest ago
+  BlockId remove(NodeId dead_leaf);         // its block
+
+  std::int64_t node_count() const { return node_count_; }  // without roots
+  std::int64_t checkpoint_count() const { return std::ssize(checkpoints_); }
+
+  void check_invariants() const;
+
+ private:
+  struct Node {
+    NodeId parent = 0;
+    std::int32_t depth = 0;
+    std::int32_t children = 0;
+    std::int32_t pins = 0;
+    std::int32_t uses = 0;
+    BlockId block = 0;
+    std::optional<SlotId> checkpoint;
+    double weight = 0.0;
+    std::uint64_t touched_at = 0;
+    std::array<std::int32_t, kPrefixBlockTokens> tokens{};
+    bool exists = false;
+  };
+
+  const Node& node(NodeId id) const;
+  Node& node(NodeId id) { return const_cast<Node&>(std::as_const(*this).node(id)); }
+  std::uint64_t hash(NodeId parent, std::span<const std::int32_t> tokens) const;
+  NodeId make_node();
+  bool is_dead(const Node& node) const;
+  void list_if_dead(NodeId id);  // after a change that may have made it dead
+  void unlist(NodeId id);        // before a change of a node that may be dead
+  void drop_root_if_idle(NodeId id);
+  double value_of(const Node& node) const;
+
+  std::uint64_t hash_key_;
+  std::uint64_t now_ = 0;
+  std::vector<Node> nodes_;
+  std::vector<NodeId> unused_;  // free entries of nodes_
+  std::unordered_multimap<std::uint64_t, NodeId> by_hash_;
+  std::unordered_map<std::string, NodeId> roots_;
+  std::set<std::pair<std::uint64_t, NodeId>> dead_leaves_;  // (touched_at, node)
+  std::set<NodeId> checkpoints_;                            // nodes that have one
+  std::int64_t node_count_ = 0;
+};
+
+}  // namespace sluice

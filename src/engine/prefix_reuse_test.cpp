@@ -1,0 +1,257 @@
+// Prefix reuse on a model that betrays every wrong block, state or position: whatever was kept,
+// shared, given up or cancelled before, an answer is the answer by definition.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "engine/checkpoint_policy.h"
+#include "engine/test_loop_bench.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::size_t kPlenty = 1 << 20;
+
+EngineConfig reusing_config(std::size_t reuse_bytes = kPlenty) {
+  EngineConfig config = small_config();
+  config.context_max = 2048;
+  config.reuse_bytes = reuse_bytes;
+  return config;
+}
+
+std::int64_t cached_tokens(GenerationStream& stream) {
+  return collect(stream).finished->usage.cached_tokens;
+}
+
+Request append(const Request& request, std::int64_t tokens, TokenId first) {
+  Request longer = request;
+  const Request more = make_request(tokens, 1, first);
+  longer.token_ids.insert(longer.token_ids.end(), more.token_ids.begin(), more.token_ids.end());
+  return longer;
+}
+
+TEST(PrefixReuse, TheSamePromptAgainComputesItsLastBlock) {
+  for (const std::int64_t length : {64, 65, 127, 128, 129, 200, 256, 1000}) {
+    Bench bench(reusing_config());
+    const Request request = make_request(length, 5);
+    const auto cold = bench.submit(request);
+    bench.run();
+    const FakeAnswer answer = collect(*cold).answer;
+    const std::int64_t rows_before = bench.model.rows;
+    const auto warm = bench.submit(request);
+    bench.run();
+    const Collected again = collect(*warm);
+    EXPECT_EQ(again.answer, answer);
+    EXPECT_EQ(again.finished->usage.cached_tokens, (length - 1) / 64 * 64) << length;
+    EXPECT_EQ(bench.model.rows - rows_before, length - (length - 1) / 64 * 64 + 4) << length;
+  }
+}
+
+TEST(PrefixReuse, AConversationGoesOnAfterTheAnswer) {
+  Bench bench(reusing_config());
+  Request turn = make_request(300, 150);
+  const auto first = bench.submit(turn);
+  bench.run();
+  const FakeAnswer answer = collect(*first).answer;
+  ASSERT_EQ(answer.token_ids.size(), 150U);
+  turn.token_ids.insert(turn.token_ids.end(), answer.token_ids.begin(), answer.token_ids.end());
+  const Request next = append(turn, 40, 5);
+  const auto second = bench.submit(next);
+  bench.run();
+  const Collected collected = collect(*second);
+  EXPECT_EQ(collected.answer, fake_answer(next, reusing_config()));
+  EXPECT_EQ(collected.finished->usage.cached_tokens, 448);  // 449 of 450 tokens were computed
+}
+
+// The first time two prompts part, the second finds the last mark; from then on the branch is kept.
+TEST(PrefixReuse, ABranchIsRememberedWhenItIsSeen) {
+  Bench bench(reusing_config());
+  const Request common = make_request(1500, 3, 1);
+  std::vector<std::int64_t> reused;
+  for (TokenId tail = 2; tail < 6; ++tail) {
+    const Request request = append(common, 500, tail);
+    const auto stream = bench.submit(request);
+    bench.run();
+    const Collected collected = collect(*stream);
+    EXPECT_EQ(collected.answer, fake_answer(request, reusing_config()));
+    reused.push_back(collected.finished->usage.cached_tokens);
+  }
+  EXPECT_EQ(reused, (std::vector<std::int64_t>{0, 1280, 1472, 1472}));
+}
+
+TEST(PrefixReuse, AStablePositionIsKeptAtOnce) {
+  Bench bench(reusing_config());
+  Request request = append(make_request(1100, 3, 1), 500, 2);
+  request.stable_positions = {700, 1100};
+  const auto first = bench.submit(request);
+  bench.run();
+  const auto other = bench.submit(append(make_request(1100, 3, 1), 300, 3));
+  const auto earlier = bench.submit(append(make_request(700, 3, 1), 300, 4));
+  bench.run();
+  EXPECT_EQ(cached_tokens(*other), 1088);
+  EXPECT_EQ(cached_tokens(*earlier), 640);
+}
+
+TEST(PrefixReuse, ConcurrentRequestsComputeTheirCommonPrefixOnce) {
+  EngineConfig config = reusing_config();
+  config.sequences_max = 16;
+  Bench bench(config, {.step_tokens_max = 512, .step_logit_rows_max = 16});
+  std::vector<std::shared_ptr<GenerationStream>> streams;
+  std::vector<Request> requests;
+  for (TokenId tail = 0; tail < 16; ++tail) {
+    requests.push_back(append(make_request(1000, 4, 1), 50, 2 + tail));
+    streams.push_back(bench.submit(requests.back()));
+  }
+  bench.run();
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    const Collected collected = collect(*streams[i]);
+    EXPECT_EQ(collected.answer, fake_answer(requests[i], config));
+    EXPECT_GE(collected.finished->usage.cached_tokens, i == 0 ? 0 : 960) << i;
+  }
+  EXPECT_EQ(bench.model.rows, 960 + 16 * (90 + 3));
+}
+
+TEST(PrefixReuse, FollowersGoOnWhenTheirLeaderIsCancelled) {
+  Bench bench(reusing_config());
+  const auto leader = bench.submit(make_request(1000, 4, 1));
+  const auto follower = bench.submit(make_request(1000, 4, 1));
+  for (int i = 0; i < 5; ++i) {
+    bench.step();
+  }
+  leader->cancel();
+  bench.run();
+  const Collected collected = collect(*follower);
+  EXPECT_EQ(collected.answer, fake_answer(make_request(1000, 4, 1), reusing_config()));
+  EXPECT_EQ(collected.finished->usage.cached_tokens, 256);  // the leader had computed 320
+  EXPECT_EQ(bench.model.rows, 320 + 1000 - 256 + 3);
+}
+
+TEST(PrefixReuse, AnAbandonedPrefillIsNotLost) {
+  Bench bench(reusing_config());
+  const auto gone = bench.submit(make_request(1000, 4, 1));
+  for (int i = 0; i < 9; ++i) {
+    bench.step();
+  }
+  gone->cancel();
+  bench.step();
+  const auto again = bench.submit(make_request(1000, 4, 1));
+  bench.run();
+  EXPECT_EQ(cached_tokens(*again), 512);
+}
+
+TEST(PrefixReuse, SaltsShareNothing) {
+  Bench bench(reusing_config());
+  Request request = make_request(500, 4, 1);
+  const auto first = bench.submit(request);
+  bench.run();
+  request.cache_salt = "tenant";
+  const auto other = bench.submit(request);
+  const auto follower = bench.submit(request);  // same salt: computed once
+  request.cache_salt = "another";
+  const auto third = bench.submit(request);
+  bench.run();
+  EXPECT_EQ(cached_tokens(*other), 0);
+  EXPECT_EQ(cached_tokens(*follower), 448);
+  EXPECT_EQ(cached_tokens(*third), 0);
+}
+
+TEST(PrefixReuse, OffMeansOff) {
+  Bench bench(reusing_config(0));
+  const auto first = bench.submit(make_request(500, 4, 1));
+  bench.run();
+  const auto again = bench.submit(make_request(500, 4, 1));
+  bench.run();
+  EXPECT_EQ(cached_tokens(*again), 0);
+  EXPECT_EQ(bench.loop->status().kept_blocks, 0);
+}
+
+TEST(PrefixReuse, ACheckpointOfAnAnswerReplacesTheOneBefore) {
+  Bench bench(reusing_config());
+  const auto stream = bench.submit(make_request(70, 900));
+  bench.run();
+  EXPECT_EQ(bench.loop->status().kept_checkpoints, 2);  // end of the prompt, end of the answer
+}
+
+// Everything at once, thousands of requests: shared prefixes, cuts, batches, cancels, salts,
+// budgets from nothing to plenty.
+TEST(PrefixReuse, WhateverHappenedBeforeTheAnswerIsTheSame) {
+  std::mt19937_64 random(3);
+  const auto below = [&](std::int64_t n) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n));
+  };
+  std::int64_t reused = 0;
+  std::int64_t evicted = 0;
+  for (int round = 0; round < 60; ++round) {
+    EngineConfig config{.context_max = 500 + below(300),
+                        .sequences_max = 1 + below(9),
+                        .queue_max = 100,
+                        .prefill_step_max = 1 + below(below(2) == 0 ? 40 : 400),
+                        .sampled_vocab_size = kNanToken};
+    config.kv_tokens_max = below(2) == 0 ? 0 : config.context_max + below(300);
+    config.reuse_bytes = static_cast<std::size_t>(below(2) == 0 ? below(4000) : 100000);
+    Bench bench(config, {.step_tokens_max = 1 + below(below(2) == 0 ? 40 : 400),
+                         .step_logit_rows_max = 1 + below(8)});
+    std::vector<Request> requests;
+    std::vector<std::shared_ptr<GenerationStream>> streams;
+    while (requests.size() < 60) {
+      Request request = make_request(1 + below(350), 1 + below(80), 1);
+      if (below(3) == 0 && !requests.empty()) {  // goes on after an earlier one
+        const Request& earlier = requests[static_cast<std::size_t>(below(std::ssize(requests)))];
+        request.token_ids = earlier.token_ids;
+        const auto answer = fake_answer(earlier, config).token_ids;
+        request.token_ids.insert(request.token_ids.end(), answer.begin(), answer.end());
+      }
+      request = append(request, 1 + below(60), static_cast<TokenId>(2 + below(3)));
+      request.token_ids.resize(
+          std::min(request.token_ids.size(), static_cast<std::size_t>(config.context_max) - 1));
+      request.cache_salt = below(4) == 0 ? "tenant" : "";
+      if (below(2) == 0) {
+        request.stable_positions = {below(std::ssize(request.token_ids) + 1)};
+      }
+      if (below(3) == 0) {
+        request.sampling.temperature = 0.8F;
+        request.sampling.seed = random();
+      }
+      requests.push_back(request);
+      streams.push_back(bench.submit(request));
+      for (std::int64_t steps = below(12); steps > 0; --steps) {
+        bench.step();
+      }
+      if (below(8) == 0) {
+        streams[static_cast<std::size_t>(below(std::ssize(streams)))]->cancel();
+      }
+    }
+    bench.run();
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const Collected collected = collect(*streams[i]);
+      if (collected.answer.reason != FinishReason::cancelled) {
+        ASSERT_EQ(collected.answer, fake_answer(requests[i], config))
+            << "round " << round << " request " << i;
+      }
+      ASSERT_LT(collected.finished->usage.cached_tokens, std::ssize(requests[i].token_ids));
+    }
+    const EngineStatus status = bench.loop->status();
+    reused += status.reused_tokens;
+    evicted += status.evicted_checkpoints + status.evicted_blocks;
+    EXPECT_LE(status.cache_bytes, status.cache_bytes_max);
+  }
+  EXPECT_GT(reused, 50000);
+  EXPECT_GT(evicted, 500);
+}
+
+TEST(CheckpointPolicy, WeighsEndsBoundariesAnswersAndMarks) {
+  const std::vector<std::int64_t> keep_at{100, 640};
+  const auto weight = [&](std::int64_t tokens) { return checkpoint_weight(1000, keep_at, tokens); };
+  EXPECT_EQ(weight(64), 4.0);  // 100 lies in the block after it
+  EXPECT_EQ(weight(128), 0.0);
+  EXPECT_EQ(weight(256), 1.0);
+  EXPECT_EQ(weight(576), 0.0);
+  EXPECT_EQ(weight(640), 4.0);
+  EXPECT_EQ(weight(960), 4.0);                       // last whole block of the prompt
+  EXPECT_EQ(weight(1024), 2.0);                      // inside the answer
+  EXPECT_EQ(checkpoint_weight(1024, {}, 960), 4.0);  // for the same prompt again
+  EXPECT_EQ(checkpoint_weight(1024, {}, 1024), 4.0);
+}
+
+}  // namespace
+}  // namespace sluice
