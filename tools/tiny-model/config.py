@@ -45,5 +45,6 @@ REAL_IDS = BPE_TOKENS + len(CONTROL_TOKENS)
 KEY_WIDTH = text.linear_num_key_heads * text.linear_key_head_dim
 VALUE_WIDTH = text.linear_num_value_heads * text.linear_value_head_dim
 MIX_WIDTH = 2 * KEY_WIDTH + VALUE_WIDTH  # query, key and value channels of a gated-delta layer
+DELTA_WIDTH = MIX_WIDTH + VALUE_WIDTH + 2 * text.linear_num_value_heads  # and its gates, beta and decay
 HEAD_REPEAT = text.linear_num_value_heads // text.linear_num_key_heads
 QUERY_WIDTH = text.num_attention_heads * text.head_dim

@@ -69,7 +69,7 @@ class Local:
     """The torch model."""
 
     def __init__(self, directory, renderer):
-        from model import load
+        from generate import load
         self.model, self.renderer = load(directory), renderer
 
     def text(self, case):

@@ -64,9 +64,12 @@ class Cached:
 
     def delta_core(self, p, *weights):
         slot = next(self.slots)
-        u = torch.cat([slot.before.to(p.dtype), p[..., :config.MIX_WIDTH]], 1)
-        y = self.ops.delta_core(p, *weights, slot.before.to(p.dtype), slot.state)
-        slot.before = u[:, -slot.before.shape[1]:].float()
+        before = slot.before.to(p.dtype)
+        if self.ops is native:
+            before = before[..., native.MIX_ROWS].contiguous()
+        y = self.ops.delta_core(p, *weights, before, slot.state)
+        u = torch.cat([before, self.ops.delta_inputs(p)], 1)[:, -before.shape[1]:].float()
+        slot.before = u[..., native.MIX_ROWS.argsort()] if self.ops is native else u
         return y
 
     def attention(self, q, k, v, at):

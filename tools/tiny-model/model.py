@@ -32,34 +32,30 @@ class Batch:
 
 def delta_layer(ops, w, p, x):
     a = p + LINEAR
-    joint = ops.linear(ops.norm(x, w[p + "input_layernorm.weight"]),
-                       *(w[f"{a}in_proj_{part}.weight"] for part in ("qkv", "z", "b", "a")))
+    joint = ops.delta_linear(ops.norm(x, w[p + "input_layernorm.weight"]),
+                             *(w[f"{a}in_proj_{part}.weight"] for part in ("qkv", "z", "b", "a")))
     y = ops.delta_core(joint, w[a + "conv1d.weight"], w[a + "A_log"], w[a + "dt_bias"], w[a + "norm.weight"])
     return feed_forward(ops, w, p, x + ops.linear(y, w[a + "out_proj.weight"]))
 
 
 def attention_layer(ops, w, p, x, turns, rows=None):
     """turns: cos, sin. rows: the only rows of the (one) sequence to go on with."""
-    joint = attention_joint(ops, w, p, x)
-    q, k, v = attention_parts(ops, w, p, joint, turns)
+    q, k, v, gates = attention_in(ops, w, p, x, turns)
     at = torch.arange(x.shape[1]) if rows is None else rows
     if rows is not None:
-        q, joint, x = q[:, rows], joint[:, rows], x[:, rows]
+        q, gates, x = q[:, rows], gates[:, rows], x[:, rows]
     o, _ = ops.attention(q, k, v, at)
-    return attention_out(ops, w, p, x, joint, o)
+    return attention_out(ops, w, p, x, gates, o)
 
 
-def attention_joint(ops, w, p, x):
-    return ops.linear(ops.norm(x, w[p + "input_layernorm.weight"]),
-                      *(w[f"{p}{FULL}{part}_proj.weight"] for part in "qkv"))
-
-
-def attention_parts(ops, w, p, joint, turns):
+def attention_in(ops, w, p, x, turns):
+    joint = ops.linear(ops.norm(x, w[p + "input_layernorm.weight"]),
+                       *(w[f"{p}{FULL}{part}_proj.weight"] for part in "qkv"))
     return ops.attention_in(joint, w[p + FULL + "q_norm.weight"], w[p + FULL + "k_norm.weight"], *turns)
 
 
-def attention_out(ops, w, p, x, joint, o):
-    return feed_forward(ops, w, p, x + ops.linear(ops.gate(joint, o), w[p + FULL + "o_proj.weight"]))
+def attention_out(ops, w, p, x, gates, o):
+    return feed_forward(ops, w, p, x + ops.linear(ops.gate(gates, o), w[p + FULL + "o_proj.weight"]))
 
 
 def feed_forward(ops, w, p, x):
@@ -111,14 +107,13 @@ def mtp_second(ops, w, x, first, turns):
     and its own.
     """
     one_on = [shift(t, 1) for t in turns]
-    joint = attention_joint(ops, w, MTP, x)
-    q, own_k, own_v = attention_parts(ops, w, MTP, joint, one_on)
-    _, k, v = attention_parts(ops, w, MTP, attention_joint(ops, w, MTP, first), turns)
+    q, own_k, own_v, gates = attention_in(ops, w, MTP, x, one_on)
+    _, k, v, _ = attention_in(ops, w, MTP, first, turns)
     o, sums = ops.attention(q, k, v, torch.arange(x.shape[1]))
     own = (q.float() * own_k[:, :, None].float()).sum(-1) * c.head_dim ** -0.5
     share = (own - sums).sigmoid()[..., None]
     o = (o * (1 - share) + own_v[:, :, None] * share).to(o.dtype)
-    return attention_out(ops, w, MTP, x, joint, o)
+    return attention_out(ops, w, MTP, x, gates, o)
 
 
 def weighted_loss(ops, w, x, final, batch, ahead):

@@ -81,6 +81,16 @@ def weights_changed():
     JOINTS.clear()
 
 
+def gradient_of_joint(dy, x, rows):
+    """Gradient of a joint weight matrix with this many rows."""
+    dw = torch.zeros(rows, x.shape[-1])
+    n = dy[..., 0].numel()
+    if n % 64 or x.shape[-1] % 64:
+        return dw + (dy.flatten(0, -2).mT @ x.flatten(0, -2))
+    call("linear_gradient", dy.contiguous(), x.contiguous(), dw, n, rows, x.shape[-1])
+    return dw
+
+
 class Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, *weights):
@@ -92,7 +102,38 @@ class Linear(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dy):
         x, joint = ctx.saved_tensors
-        dw = (dy.flatten(0, -2).mT @ x.flatten(0, -2)).float()
+        return dy @ joint, *gradient_of_joint(dy, x, len(joint)).split(ctx.rows)
+
+
+def by_key_head():
+    """Rows of the joint projection [qkv | z | b | a] in the order of native/delta.h, and of qkv alone."""
+    keys, repeat, d = c.linear_num_key_heads, config.HEAD_REPEAT, c.linear_key_head_dim
+    starts = [[h * d, (keys + h) * d] + [(2 * keys + h * repeat + r) * d for r in range(repeat)] for h in range(keys)]
+    gates = [[config.MIX_WIDTH + (h * repeat + r) * d for r in range(repeat)] for h in range(keys)]
+    rest = torch.arange(config.MIX_WIDTH + config.VALUE_WIDTH, config.DELTA_WIDTH)
+    rows = [torch.arange(s, s + d) for h in range(keys) for s in starts[h] + gates[h]]
+    return torch.cat([*rows, rest]), torch.cat([torch.arange(s, s + d) for h in range(keys) for s in starts[h]])
+
+
+JOINT_ROWS, MIX_ROWS = by_key_head()
+
+
+class DeltaLinear(torch.autograd.Function):
+    """Linear with its rows in the order that delta_core wants."""
+
+    @staticmethod
+    def forward(ctx, x, *weights):
+        key = weights[0].data_ptr()
+        if key not in JOINTS:
+            JOINTS[key] = torch.cat(weights).to(LOW)[JOINT_ROWS]
+        ctx.save_for_backward(x, JOINTS[key])
+        ctx.rows = [w.shape[0] for w in weights]
+        return F.linear(x, JOINTS[key])
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, joint = ctx.saved_tensors
+        dw = gradient_of_joint(dy, x, len(joint))[JOINT_ROWS.argsort()]
         return dy @ joint, *dw.split(ctx.rows)
 
 
@@ -134,7 +175,7 @@ class DeltaCore(torch.autograd.Function):
     @staticmethod
     def forward(ctx, p, conv, A_log, dt_bias, norm_weight):
         B, T = p.shape[:2]
-        taps = conv[:, 0].mT.contiguous()
+        taps = conv[MIX_ROWS, 0].mT.contiguous()
         y = torch.empty(B, T, config.VALUE_WIDTH, dtype=LOW)
         states = torch.empty(B, A_log.shape[0], T // 64, c.linear_key_head_dim, c.linear_value_head_dim, dtype=LOW)
         call("delta_forward", p, taps, A_log, dt_bias, norm_weight, y, states, None, None, B, T)
@@ -147,24 +188,27 @@ class DeltaCore(torch.autograd.Function):
         dp = torch.empty_like(p)
         small = [torch.zeros_like(t) for t in (taps, A_log, dt_bias, norm_weight)]
         call("delta_backward", p, taps, A_log, dt_bias, norm_weight, states, dy.contiguous(), dp, *small, *p.shape[:2])
-        return dp, small[0].mT[:, None], *small[1:]
+        dconv = torch.empty(config.MIX_WIDTH, 1, taps.shape[0])
+        dconv[MIX_ROWS, 0] = small[0].mT
+        return dp, dconv, *small[1:]
 
 
 class AttentionIn(torch.autograd.Function):
     @staticmethod
     def forward(ctx, p, q_norm, k_norm, cos, sin):
-        q = torch.empty(*p.shape[:2], c.num_attention_heads, c.head_dim, dtype=LOW)
-        k = torch.empty(*p.shape[:2], c.head_dim, dtype=LOW)
-        call("attention_in", p, q_norm, k_norm, cos.contiguous(), sin.contiguous(), q, k, k[..., 0].numel())
-        ctx.save_for_backward(p, q_norm, k_norm, cos.contiguous(), sin.contiguous())
-        return q, k, p[..., -c.head_dim:].contiguous()
+        q, gate = (torch.empty(*p.shape[:2], c.num_attention_heads, c.head_dim, dtype=LOW) for _ in range(2))
+        k, v = (torch.empty(*p.shape[:2], c.head_dim, dtype=LOW) for _ in range(2))
+        cos, sin = cos.contiguous(), sin.contiguous()
+        call("attention_in", p, q_norm, k_norm, cos, sin, q, k, v, gate, p[..., 0].numel())
+        ctx.save_for_backward(p, q_norm, k_norm, cos, sin)
+        return q, k, v, gate
 
     @staticmethod
-    def backward(ctx, dq, dk, dv):
+    def backward(ctx, *downstream):
         p, q_norm, k_norm, cos, sin = ctx.saved_tensors
-        dp, dq_norm, dk_norm = torch.zeros_like(p), torch.zeros_like(q_norm), torch.zeros_like(k_norm)
-        dq, dk, dv = (d.float().contiguous() for d in (dq, dk, dv))
-        call("attention_in_backward", p, q_norm, k_norm, cos, sin, dq, dk, dv, dp, dq_norm, dk_norm, dk[..., 0].numel())
+        dp, dq_norm, dk_norm = torch.empty_like(p), torch.zeros_like(q_norm), torch.zeros_like(k_norm)
+        call("attention_in_backward", p, q_norm, k_norm, cos, sin, *(d.contiguous() for d in downstream), dp, dq_norm,
+             dk_norm, p[..., 0].numel())
         return dp, dq_norm, dk_norm, None, None
 
 
@@ -192,28 +236,35 @@ class Attention(torch.autograd.Function):
 
 class Gate(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, p, o):
-        y = torch.empty(*o.shape[:-2], config.QUERY_WIDTH, dtype=LOW)
-        call("attention_gate", p, o, y, y[..., 0].numel())
-        ctx.save_for_backward(p, o)
-        return y
+    def forward(ctx, gate, o):
+        y = torch.empty_like(o)
+        call("gate_forward", gate, o, y, o.numel())
+        ctx.save_for_backward(gate, o)
+        return y.flatten(-2)
 
     @staticmethod
     def backward(ctx, dy):
-        p, o = ctx.saved_tensors
-        dp, do = torch.zeros_like(p), torch.empty_like(o)
-        call("attention_gate_backward", p, o, dy.contiguous(), do, dp, dy[..., 0].numel())
-        return dp, do
+        gate, o = ctx.saved_tensors
+        dgate, do = torch.empty_like(gate), torch.empty_like(o)
+        call("gate_backward", gate, o, dy.contiguous(), dgate, do, o.numel())
+        return dgate, do
 
 
 def delta_core(p, conv, A_log, dt_bias, norm_weight, before=None, state=None):
     if state is None:
         return DeltaCore.apply(p, conv, A_log, dt_bias, norm_weight)
     y = torch.empty(*p.shape[:2], config.VALUE_WIDTH, dtype=LOW)
-    call("delta_forward", p, conv[:, 0].mT.contiguous(), A_log, dt_bias, norm_weight, y, None, before, state,
+    call("delta_forward", p, conv[MIX_ROWS, 0].mT.contiguous(), A_log, dt_bias, norm_weight, y, None, before, state,
          *p.shape[:2])
     return y
 
 
-norm, linear, swiglu, cross_entropy = Norm.apply, Linear.apply, Swiglu.apply, CrossEntropy.apply
+def delta_inputs(p):
+    """The inputs of the convolution in p."""
+    return torch.cat([part[..., :config.MIX_WIDTH // c.linear_num_key_heads] for part in
+                      p[..., :config.MIX_WIDTH + config.VALUE_WIDTH].chunk(c.linear_num_key_heads, -1)], -1)
+
+
+norm, linear, delta_linear, swiglu, cross_entropy = (
+    Norm.apply, Linear.apply, DeltaLinear.apply, Swiglu.apply, CrossEntropy.apply)
 attention_in, attention, gate = AttentionIn.apply, Attention.apply, Gate.apply

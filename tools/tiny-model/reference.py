@@ -20,6 +20,16 @@ def linear(x, *weights):
     return F.linear(x, torch.cat(weights))
 
 
+def delta_linear(x, *weights):
+    """The joint projection of a gated-delta layer; native.py has its rows in another order."""
+    return linear(x, *weights)
+
+
+def delta_inputs(p):
+    """The inputs of the convolution in p."""
+    return p[..., :config.MIX_WIDTH]
+
+
 def swiglu(p):
     gate, up = p.chunk(2, -1)
     return F.silu(gate) * up
@@ -97,11 +107,11 @@ def token_by_token(q, k, v, g, beta, S):
 
 
 def attention_in(p, q_norm, k_norm, cos, sin):
-    """p = [per head: q | gate; k | v] -> q [B, T, heads, 256], k, v [B, T, 256]; cos, sin [B, T, 32]."""
+    """p = [per head: q | gate; k | v] -> q and gate [B, T, heads, 256], k, v [B, T, 256]."""
     q, k, v = p.split([2 * config.QUERY_WIDTH, c.head_dim, c.head_dim], -1)
-    q = q.unflatten(-1, (c.num_attention_heads, -1))[..., :c.head_dim]
+    q, gate = q.unflatten(-1, (c.num_attention_heads, -1)).chunk(2, -1)
     q, k = norm(q, q_norm), norm(k, k_norm)[..., None, :]
-    return rotate(q, cos, sin), rotate(k, cos, sin)[..., 0, :], v
+    return rotate(q, cos, sin), rotate(k, cos, sin)[..., 0, :], v, gate
 
 
 def rotate(x, cos, sin):
@@ -120,6 +130,5 @@ def attention(q, k, v, at):
     return scores.softmax(-1) @ v[:, None], scores.logsumexp(-1)
 
 
-def gate(p, o):
-    g = p[..., :2 * config.QUERY_WIDTH].unflatten(-1, (c.num_attention_heads, -1))[..., c.head_dim:]
-    return (o * g.sigmoid()).flatten(-2)
+def gate(gates, o):
+    return (o * gates.sigmoid()).flatten(-2)

@@ -47,12 +47,12 @@ inline V exp(V x) {  // relative error about 2e-7; exact zeros below -87 do not 
   for (float c : {1.f / 120, 1.f / 24, 1.f / 6, 0.5f, 1.f, 1.f}) y = fma(y, r, all(c));
   return _mm512_scalef_ps(y, n);
 }
-inline V reciprocal(V x) {
-  const V y = _mm512_rcp14_ps(x);
-  return _mm512_mul_ps(y, fma(_mm512_sub_ps(_mm512_setzero_ps(), x), y, all(2.f)));
-}
-inline V sigmoid(V x) {
-  return reciprocal(_mm512_add_ps(all(1.f), exp(_mm512_sub_ps(_mm512_setzero_ps(), x))));
+inline V sigmoid(V x) {  // relative error below 1e-4: results are rounded to bf16
+  const V n = _mm512_roundscale_ps(_mm512_mul_ps(x, all(-1.44269504f)), 0);
+  const V r = fma(n, all(-0.693147182f), _mm512_sub_ps(_mm512_setzero_ps(), x));
+  V y = all(1.f / 24);
+  for (float c : {1.f / 6, 0.5f, 1.f, 1.f}) y = fma(y, r, all(c));
+  return _mm512_rcp14_ps(_mm512_add_ps(all(1.f), _mm512_scalef_ps(y, n)));
 }
 
 // ---------------------------------------------------------------------------------------------- tiles
@@ -74,8 +74,8 @@ struct Tiles {
   ~Tiles() { _tile_release(); }
 };
 
-template <int M, int N, int K, bool accumulate = false>
-inline void gemm(float* C, int ldc, const bf16* A, int lda, const bf16* B, int ldb) {
+template <int M, int N, bool accumulate>
+inline void gemm_of(float* C, int ldc, const bf16* A, int lda, const bf16* B, int ldb, int K) {
   asm volatile("" ::: "memory");  // GCC's tile loads do not say that they read memory
   for (int n = 0; n < N; n += 32)
     for (int m = 0; m < M; m += 32) {
@@ -109,6 +109,11 @@ inline void gemm(float* C, int ldc, const bf16* A, int lda, const bf16* B, int l
       _tile_stored(2, c1, ldc * 4);
       _tile_stored(3, c1 + 16, ldc * 4);
     }
+}
+
+template <int M, int N, int K, bool accumulate = false>
+inline void gemm(float* C, int ldc, const bf16* A, int lda, const bf16* B, int ldb) {
+  gemm_of<M, N, accumulate>(C, ldc, A, lda, B, ldb, K);
 }
 
 // -------------------------------------------------------------------------------------------- packing

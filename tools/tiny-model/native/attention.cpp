@@ -4,7 +4,7 @@
 // 0..at[r].  rows is a multiple of 32, keys of 64.  A block of 32 rows is a matrix of 64 rows, head by head
 // inside a row.  sums, dsums: log of the sum of exponentials, per row and head, and its gradient.
 #include <cmath>
-#include <vector>
+#include <memory>
 
 #include "amx.h"
 
@@ -13,7 +13,11 @@ namespace {
 constexpr int kHeads = 2, D = 256, kRows = 64, kKeys = 64;
 constexpr float kScale = 1.f / 16;
 
-using Packed = std::vector<bf16>;
+// Not zeroed, unlike a vector.
+template <class T>
+std::unique_ptr<T[]> space(std::int64_t n) {
+  return std::unique_ptr<T[]>(new T[n]);
+}
 
 // Which of 16 keys from `key` on the row sees.
 __mmask16 seen(int at, int key) {
@@ -118,7 +122,7 @@ extern "C" void attention_forward(const bf16* q, const bf16* k, const bf16* v, s
                                   bf16* o, float* sums, std::int64_t rows, std::int64_t keys) {
   static Forward work;
   const Tiles tiles;
-  Packed kt(keys * D), vp(keys * D);
+  const auto kt = space<bf16>(keys * D), vp = space<bf16>(keys * D);
   for (std::int64_t key = 0; key < keys; key += kKeys) {
     pack_transposed<kKeys, D>(&kt[key * D], k + key * D, D);
     pack<kKeys, D>(&vp[key * D], v + key * v_stride, int(v_stride));
@@ -139,7 +143,7 @@ extern "C" void attention_backward(const bf16* q, const bf16* k, const bf16* v, 
   static Backward work;
   const Tiles tiles;
   const std::int64_t blocks = rows * kHeads / kRows;
-  std::vector<Rows> packed(blocks);
+  const auto packed = space<Rows>(blocks);
   for (std::int64_t b = 0; b < blocks; ++b) {
     const std::int64_t i = b * kRows;
     packed[b].set(q + i * D, o + i * D, dout + i * D, sums + i, dsums + i, at + i / kHeads);

@@ -38,7 +38,8 @@ extern "C" void delta_forward(const bf16* p, const float* conv, const float* A_l
       kept ? std::memcpy(work.S, kept, sizeof work.S) : std::memset(work.S, 0, sizeof work.S);
       for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
         const std::int64_t first = b * T + chunk * C;
-        work.key.read(p + b * T * kWidth, before ? before + b * (kTaps - 1) * kMix : nullptr, int(chunk * C), h, conv);
+        work.key.read(p + b * T * kWidth + h * kHead, before ? before + b * (kTaps - 1) * kMix + h * kOwn : nullptr,
+                      int(chunk * C), conv + h * kOwn);
         for (int r = 0; r < kRepeat; ++r) {
           const int head = h * kRepeat + r;
           ValueHead& v = work.head;
@@ -51,7 +52,7 @@ extern "C" void delta_forward(const bf16* p, const float* conv, const float* A_l
           gemm<D, D, C, true>(S, D, work.key.kT, C, work.packed, 2 * D);
           for (int t = 0; t < C; ++t)
             gated_norm(y + (first + t) * kHeads * D + head * D, v.o + t * D,
-                       p + (first + t) * kWidth + kGate + head * D, norm);
+                       p + (first + t) * kWidth + h * kHead + kOwn + r * D, norm);
         }
       }
       if (kept) std::memcpy(kept, work.S, sizeof work.S);

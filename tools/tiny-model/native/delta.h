@@ -1,51 +1,46 @@
 // One chunk of a gated-delta layer for one key head: what the forward and the backward pass both need.
 //
-// Names as in delta_rule.py.  Layouts: projections p[B x T][kWidth] = [q 2x128 | k 2x128 | v 4x128 | z 4x128 |
-// b 4 | a 4], conv[4][1024], states [B][4][chunks][128 key][128 value] at the start of every chunk.
+// Names as in reference.py.  Layouts: projections p[B x T][kWidth] = per key head [q 128 | k 128 | v 2x128 |
+// z 2x128], then b 4, a 4; conv[4][1024] with the channels in that order, states [B][4][chunks][128 key][128
+// value] at the start of every chunk.
 #pragma once
 
 #include "amx.h"
 
 constexpr int C = 64, D = 128, kKeyHeads = 2, kHeads = 4, kRepeat = 2, kTaps = 4;
-constexpr int kMix = 2 * kKeyHeads * D + kHeads * D, kGate = kMix, kBeta = kMix + kHeads * D, kDecay = kBeta + kHeads;
-constexpr int kWidth = kDecay + kHeads;
-constexpr int kOwn = 2 * D + kRepeat * D;  // channels of one key head: q, k, its values
+constexpr int kOwn = 2 * D + kRepeat * D;    // channels of one key head: q, k, its values
+constexpr int kMix = kKeyHeads * kOwn;
+constexpr int kHead = kOwn + kRepeat * D;    // those and the gates z
+constexpr int kBeta = kKeyHeads * kHead, kDecay = kBeta + kHeads, kWidth = kDecay + kHeads;
+constexpr int kRow = kOwn + 16;              // a row of channels: 2048 bytes apart they would share two cache sets
 
 struct Parameters {
   const float *conv, *A_log, *dt_bias, *norm;
 };
 
-// First of the 128 channels of part i (q, k, first value head, second value head) of key head h.
-inline int channel(int h, int i) {
-  return i == 0 ? h * D : i == 1 ? (kKeyHeads + h) * D : (2 * kKeyHeads + kRepeat * h + i - 2) * D;
-}
-
 struct alignas(64) KeyHead {
-  float u[C + kTaps - 1][kOwn];  // inputs of the convolution, three rows of the past first
-  float m[C][kOwn];              // after convolution and silu
+  float u[C + kTaps - 1][kRow];  // inputs of the convolution, three rows of the past first
+  float m[C][kRow];              // after convolution and silu
   float rq[C], rk[C];            // 1 / length
   bf16 q[C * D], k[C * D];       // unit length; q over sqrt(128)
   bf16 kt[D * C], kT[D * C];     // k transposed, paired and plain
   float qk[C * C], kk[C * C];
 
-  // before: the three rows of inputs in front of row 0 of p, or null for zeros.
-  void read(const bf16* p, const bf16* before, int t0, int head, const float* conv) {
-    for (int part = 0; part < 4; ++part) {
-      const int from = channel(head, part);
-      for (int t = 0; t < C + kTaps - 1; ++t) {
-        const int row = t0 + t - (kTaps - 1);
-        const bf16* source = row >= 0 ? p + std::int64_t{row} * kWidth
-                             : before ? before + (row + kTaps - 1) * kMix
-                                      : nullptr;
-        for (int i = part * D; i < (part + 1) * D; i += 16)
-          store(u[t] + i, source ? load(source + from + i - part * D) : _mm512_setzero_ps());
-      }
-      for (int t = 0; t < C; ++t)
-        for (int i = 0; i < D; i += 16) {
-          const V x = convolved(t, part * D + i, conv + from + i);
-          store(m[t] + part * D + i, _mm512_mul_ps(x, sigmoid(x)));
-        }
+  // p: projections of this key head from the sequence's first token; before: the three rows of inputs in
+  // front of it, or null for zeros.
+  void read(const bf16* p, const bf16* before, int t0, const float* conv) {
+    for (int t = 0; t < C + kTaps - 1; ++t) {
+      const int row = t0 + t - (kTaps - 1);
+      const bf16* source = row >= 0 ? p + std::int64_t{row} * kWidth
+                           : before ? before + (row + kTaps - 1) * kMix
+                                    : nullptr;
+      for (int i = 0; i < kOwn; i += 16) store(u[t] + i, source ? load(source + i) : _mm512_setzero_ps());
     }
+    for (int t = 0; t < C; ++t)
+      for (int i = 0; i < kOwn; i += 16) {
+        const V x = convolved(t, i, conv + i);
+        store(m[t] + i, _mm512_mul_ps(x, sigmoid(x)));
+      }
     const float scale = 0.08838834764831845f;  // 128^-1/2
     for (int t = 0; t < C; ++t) {
       rq[t] = unit(q + t * D, m[t], scale);

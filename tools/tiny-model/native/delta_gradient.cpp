@@ -11,8 +11,8 @@ struct Gradients {
 
 struct alignas(64) KeyGradient {
   float q[C * D], k[C * D], qk[C * C], kk[C * C];  // sums over the value heads
-  float m[C][kOwn];
-  float before_silu[C + kTaps - 1][kOwn];  // the last three rows belong to the next chunk
+  float m[C][kRow];
+  float before_silu[C + kTaps - 1][kRow];  // the last three rows belong to the next chunk
   bf16 qp[C * D], kp[C * D], qt[C * D], qT[C * D];
   bf16 square[C * C], paired[C * C], turned[C * C];
 
@@ -53,31 +53,36 @@ struct alignas(64) KeyGradient {
       store(to + i, fma(load(m + i), along, _mm512_mul_ps(load(dy + i), all(r * scale))));
   }
 
-  // Through silu and the convolution, to the projections of rows 0..63 of the chunk.
-  void write(const KeyHead& key, int head, bool last, const float* conv, bf16* p, float* dconv) {
-    for (int part = 0; part < 4; ++part) {
-      const int from = channel(head, part);
-      for (int i = part * D, c = from; i < (part + 1) * D; i += 16, c += 16) {
-        for (int t = C; t < C + kTaps - 1; ++t)
+  // Through silu and the convolution, to the projections p of the chunk; 64 channels at a time.
+  void write(const KeyHead& key, bool last, const float* conv, bf16* p, float* dconv) {
+    constexpr int kVectors = 4;
+    for (int from = 0; from < kOwn; from += 16 * kVectors) {
+      for (int t = C; t < C + kTaps - 1; ++t)
+        for (int i = from; i < from + 16 * kVectors; i += 16)
           store(before_silu[t] + i, last ? _mm512_setzero_ps() : load(before_silu[t - C] + i));
-        V taps[kTaps] = {};
-        for (int t = 0; t < C; ++t) {
-          const V x = key.convolved(t, i, conv + c), s = sigmoid(x);
+      V taps[kTaps][kVectors] = {};
+      for (int t = 0; t < C; ++t)
+        for (int n = 0; n < kVectors; ++n) {
+          const int i = from + 16 * n;
+          const V x = key.convolved(t, i, conv + i), s = sigmoid(x);
           const V slope = fma(_mm512_mul_ps(x, s), _mm512_sub_ps(all(1.f), s), s);
           const V d = _mm512_mul_ps(load(m[t] + i), slope);
           store(before_silu[t] + i, d);
-          for (int j = 0; j < kTaps; ++j) taps[j] = fma(d, load(key.u[t + j] + i), taps[j]);
+          for (int j = 0; j < kTaps; ++j) taps[j][n] = fma(d, load(key.u[t + j] + i), taps[j][n]);
         }
-        for (int j = 0; j < kTaps; ++j)
-          store(dconv + j * kMix + c, _mm512_add_ps(taps[j], load(dconv + j * kMix + c)));
-        for (int t = 0; t < C; ++t) {
-          V d = _mm512_setzero_ps();
-          for (int j = 0; j < kTaps; ++j)
-            d = fma(load(conv + j * kMix + c), load(before_silu[t + kTaps - 1 - j] + i), d);
-          store(p + std::int64_t{t} * kWidth + c, d);
+      for (int j = 0; j < kTaps; ++j)
+        for (int n = 0; n < kVectors; ++n) {
+          float* to = dconv + j * kMix + from + 16 * n;
+          store(to, _mm512_add_ps(taps[j][n], load(to)));
         }
-      }
     }
+    for (int t = 0; t < C; ++t)
+      for (int i = 0; i < kOwn; i += 16) {
+        V d = _mm512_setzero_ps();
+        for (int j = 0; j < kTaps; ++j)
+          d = fma(load(conv + j * kMix + i), load(before_silu[t + kTaps - 1 - j] + i), d);
+        store(p + std::int64_t{t} * kWidth + i, d);
+      }
   }
 };
 
@@ -263,7 +268,7 @@ extern "C" void delta_backward(const bf16* p, const float* conv, const float* A_
       std::memset(work.dS, 0, sizeof work.dS);
       for (std::int64_t chunk = chunks - 1; chunk >= 0; --chunk) {
         const std::int64_t first = b * T + chunk * C;
-        work.key.read(p + b * T * kWidth, nullptr, int(chunk * C), h, conv);
+        work.key.read(p + b * T * kWidth + h * kHead, nullptr, int(chunk * C), conv + h * kOwn);
         work.key_gradient.start(work.key);
         for (int r = 0; r < kRepeat; ++r) {
           const int head = h * kRepeat + r;
@@ -271,7 +276,7 @@ extern "C" void delta_backward(const bf16* p, const float* conv, const float* A_
           pack<D, D>(work.value.state, S, D);
           work.value.run(work.key, p + first * kWidth, head, (2 + r) * D, w);
           for (int t = 0; t < C; ++t) {
-            const std::int64_t gate = (first + t) * kWidth + kGate + head * D;
+            const std::int64_t gate = (first + t) * kWidth + h * kHead + kOwn + r * D;
             through_gated_norm(work.value_gradient.o + t * D, dp + gate, dnorm,
                                dy + (first + t) * kHeads * D + head * D, work.value.o + t * D, p + gate, norm);
           }
@@ -281,7 +286,8 @@ extern "C" void delta_backward(const bf16* p, const float* conv, const float* A_
             std::memcpy(work.key_gradient.m[t] + (2 + r) * D, work.value_gradient.x + t * D, D * sizeof(float));
         }
         work.key_gradient.finish(work.key);
-        work.key_gradient.write(work.key, h, chunk == chunks - 1, conv, dp + first * kWidth, dconv);
+        work.key_gradient.write(work.key, chunk == chunks - 1, conv + h * kOwn, dp + first * kWidth + h * kHead,
+                                dconv + h * kOwn);
       }
     }
 }

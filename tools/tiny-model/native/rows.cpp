@@ -31,10 +31,10 @@ void norm_turn(bf16* y, const bf16* x, const float* w, const float* cos, const f
   for (int i = 0; i < D; i += 16) store(y + i, load(t + i));
 }
 
-void norm_turn_backward(bf16* dx, float* dw, const float* dy, const bf16* x, const float* w, const float* cos,
+void norm_turn_backward(bf16* dx, float* dw, const bf16* dy, const bf16* x, const float* w, const float* cos,
                         const float* sin) {
   float t[D];
-  std::memcpy(t, dy, sizeof t);
+  for (int i = 0; i < D; i += 16) store(t + i, load(dy + i));
   for (int i = 0; i < kTurn; i += 16) {
     const V a = load(t + i), b = load(t + kTurn + i), c = load(cos + i), s = load(sin + i);
     store(t + i, a * c + b * s);
@@ -100,46 +100,43 @@ void swiglu_backward(const bf16* p, const bf16* dy, bf16* dp, bf16* y, std::int6
     }
 }
 
-// q[rows][2][256] and k[rows][256], normed and turned by cos, sin[rows][32].
+// q[rows][2][256] and k[rows][256], normed and turned by cos, sin[rows][32]; gate like q, v like k.
 void attention_in(const bf16* p, const float* q_norm, const float* k_norm, const float* cos, const float* sin, bf16* q,
-                  bf16* k, std::int64_t rows) {
+                  bf16* k, bf16* v, bf16* gate, std::int64_t rows) {
   for (std::int64_t t = 0; t < rows; ++t, p += kWidth, cos += kTurn, sin += kTurn) {
-    for (int h = 0; h < kHeads; ++h) norm_turn(q + (t * kHeads + h) * D, p + h * kPart, q_norm, cos, sin);
+    for (int h = 0; h < kHeads; ++h) {
+      norm_turn(q + (t * kHeads + h) * D, p + h * kPart, q_norm, cos, sin);
+      std::memcpy(gate + (t * kHeads + h) * D, p + h * kPart + D, D * sizeof(bf16));
+    }
     norm_turn(k + t * D, p + kHeads * kPart, k_norm, cos, sin);
+    std::memcpy(v + t * D, p + kHeads * kPart + D, D * sizeof(bf16));
   }
 }
 
-// Everything of dp but the gates.
 void attention_in_backward(const bf16* p, const float* q_norm, const float* k_norm, const float* cos, const float* sin,
-                           const float* dq, const float* dk, const float* dv, bf16* dp, float* dq_norm, float* dk_norm,
-                           std::int64_t rows) {
+                           const bf16* dq, const bf16* dk, const bf16* dv, const bf16* dgate, bf16* dp, float* dq_norm,
+                           float* dk_norm, std::int64_t rows) {
   for (std::int64_t t = 0; t < rows; ++t, p += kWidth, dp += kWidth, cos += kTurn, sin += kTurn) {
-    for (int h = 0; h < kHeads; ++h)
+    for (int h = 0; h < kHeads; ++h) {
       norm_turn_backward(dp + h * kPart, dq_norm, dq + (t * kHeads + h) * D, p + h * kPart, q_norm, cos, sin);
+      std::memcpy(dp + h * kPart + D, dgate + (t * kHeads + h) * D, D * sizeof(bf16));
+    }
     norm_turn_backward(dp + kHeads * kPart, dk_norm, dk + t * D, p + kHeads * kPart, k_norm, cos, sin);
-    for (int i = 0; i < D; i += 16) store(dp + kHeads * kPart + D + i, load(dv + t * D + i));
+    std::memcpy(dp + kHeads * kPart + D, dv + t * D, D * sizeof(bf16));
   }
 }
 
-// y = o sigmoid(gate), the gates standing in p.
-void attention_gate(const bf16* p, const bf16* o, bf16* y, std::int64_t rows) {
-  for (std::int64_t t = 0; t < rows; ++t, p += kWidth)
-    for (int h = 0; h < kHeads; ++h)
-      for (int i = 0; i < D; i += 16) {
-        const std::int64_t at = (t * kHeads + h) * D + i;
-        store(y + at, load(o + at) * sigmoid(load(p + h * kPart + D + i)));
-      }
+// y = o sigmoid(gate), n values.
+void gate_forward(const bf16* gate, const bf16* o, bf16* y, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += 16) store(y + i, load(o + i) * sigmoid(load(gate + i)));
 }
 
-void attention_gate_backward(const bf16* p, const bf16* o, const bf16* dy, bf16* dout, bf16* dp, std::int64_t rows) {
-  for (std::int64_t t = 0; t < rows; ++t, p += kWidth, dp += kWidth)
-    for (int h = 0; h < kHeads; ++h)
-      for (int i = 0; i < D; i += 16) {
-        const std::int64_t at = (t * kHeads + h) * D + i;
-        const V s = sigmoid(load(p + h * kPart + D + i)), d = load(dy + at);
-        store(dout + at, d * s);
-        store(dp + h * kPart + D + i, d * load(o + at) * s * (1.f - s));
-      }
+void gate_backward(const bf16* gate, const bf16* o, const bf16* dy, bf16* dgate, bf16* dout, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += 16) {
+    const V s = sigmoid(load(gate + i)), d = load(dy + i) * s;
+    store(dout + i, d);
+    store(dgate + i, d * load(o + i) * (1.f - s));
+  }
 }
 
 // losses[t] = -log p of the target; the logits become the gradient of the weighted sum of losses.
