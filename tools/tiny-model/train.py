@@ -28,6 +28,8 @@ from batches import Source, batch_of
 from render import TINY
 from shared import Shared, shares_of
 
+LIBC = ctypes.CDLL("libc.so.6")
+STEPS_PER_TRIM = 16
 SAVE_SECONDS, LINE_SECONDS, SKILLS_SECONDS = 300, 10, 60
 GRADIENT_NORM_MAX = 1.0
 ANSWER_WEIGHT = 0.5  # from this weight on a place counts as answer in the losses by skill
@@ -79,6 +81,8 @@ class Worker:
         native.weights_changed()
         self.barrier.wait()
         self.counters["step"] += 1
+        if self.counters["step"] % STEPS_PER_TRIM == 0:
+            LIBC.malloc_trim(0)  # sizes vary, so freed memory breaks up
         self.counters["tokens"] += int(self.shared.numbers[:, TOKENS].sum())
         return norm
 
@@ -171,10 +175,9 @@ def work(rank, shared, barrier, used, counters, options):
 
 
 def keep_freed_memory():
-    """Large tensors come and go in every layer; without this each one is new, zeroed pages."""
-    libc = ctypes.CDLL("libc.so.6")
-    M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
-    libc.mallopt(M_MMAP_MAX, 0), libc.mallopt(M_TRIM_THRESHOLD, 2**31 - 1), libc.mallopt(M_TOP_PAD, 64 << 20)
+    """Tensors of a layer come and go; without this each one is new, zeroed pages."""
+    M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3
+    LIBC.mallopt(M_MMAP_THRESHOLD, 32 << 20), LIBC.mallopt(M_TRIM_THRESHOLD, 2**31 - 1), LIBC.mallopt(M_TOP_PAD, 64 << 20)
 
 
 def arguments():

@@ -55,6 +55,14 @@ inline V sigmoid(V x) {  // relative error below 1e-4: results are rounded to bf
   return _mm512_rcp14_ps(_mm512_add_ps(all(1.f), _mm512_scalef_ps(y, n)));
 }
 
+// Asks for n values some rows before they are used: rows lie too far apart for the hardware to see them coming.
+inline void fetch(const bf16* p, int n) {
+  for (int i = 0; i < n; i += 32) _mm_prefetch(reinterpret_cast<const char*>(p + i), _MM_HINT_T0);
+}
+inline void fetch_to_write(bf16* p, int n) {
+  for (int i = 0; i < n; i += 32) __builtin_prefetch(p + i, 1);
+}
+
 // ---------------------------------------------------------------------------------------------- tiles
 
 struct alignas(64) TileConfig {

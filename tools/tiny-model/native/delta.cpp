@@ -50,9 +50,13 @@ extern "C" void delta_forward(const bf16* p, const float* conv, const float* A_l
           pack<C, D>(work.packed, v.n, D, v.fall);
           for (int i = 0; i < D * D; i += 16) store(S + i, _mm512_mul_ps(load(S + i), all(v.end)));
           gemm<D, D, C, true>(S, D, work.key.kT, C, work.packed, 2 * D);
-          for (int t = 0; t < C; ++t)
-            gated_norm(y + (first + t) * kHeads * D + head * D, v.o + t * D,
-                       p + (first + t) * kWidth + h * kHead + kOwn + r * D, norm);
+          for (int t = 0; t < C; ++t) {
+            bf16* to = y + (first + t) * kHeads * D + head * D;
+            const bf16* gate = p + (first + t) * kWidth + h * kHead + kOwn + r * D;
+            fetch(gate + kAhead * kWidth, D);
+            fetch_to_write(to + kAhead * kHeads * D, D);
+            gated_norm(to, v.o + t * D, gate, norm);
+          }
         }
       }
       if (kept) std::memcpy(kept, work.S, sizeof work.S);

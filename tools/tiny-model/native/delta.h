@@ -12,6 +12,7 @@ constexpr int kOwn = 2 * D + kRepeat * D;    // channels of one key head: q, k, 
 constexpr int kMix = kKeyHeads * kOwn;
 constexpr int kHead = kOwn + kRepeat * D;    // those and the gates z
 constexpr int kBeta = kKeyHeads * kHead, kDecay = kBeta + kHeads, kWidth = kDecay + kHeads;
+constexpr int kAhead = 6;                    // rows
 constexpr int kRow = kOwn + 16;              // a row of channels: 2048 bytes apart they would share two cache sets
 
 struct Parameters {
@@ -34,6 +35,7 @@ struct alignas(64) KeyHead {
       const bf16* source = row >= 0 ? p + std::int64_t{row} * kWidth
                            : before ? before + (row + kTaps - 1) * kMix
                                     : nullptr;
+      fetch(p + std::int64_t{row + kAhead} * kWidth, kOwn);
       for (int i = 0; i < kOwn; i += 16) store(u[t] + i, source ? load(source + i) : _mm512_setzero_ps());
     }
     for (int t = 0; t < C; ++t)

@@ -76,13 +76,15 @@ struct alignas(64) KeyGradient {
           store(to, _mm512_add_ps(taps[j][n], load(to)));
         }
     }
-    for (int t = 0; t < C; ++t)
+    for (int t = 0; t < C; ++t) {
+      fetch_to_write(p + std::int64_t{t + kAhead} * kWidth, kOwn);
       for (int i = 0; i < kOwn; i += 16) {
         V d = _mm512_setzero_ps();
         for (int j = 0; j < kTaps; ++j)
           d = fma(load(conv + j * kMix + i), load(before_silu[t + kTaps - 1 - j] + i), d);
         store(p + std::int64_t{t} * kWidth + i, d);
       }
+    }
   }
 };
 
@@ -277,8 +279,12 @@ extern "C" void delta_backward(const bf16* p, const float* conv, const float* A_
           work.value.run(work.key, p + first * kWidth, head, (2 + r) * D, w);
           for (int t = 0; t < C; ++t) {
             const std::int64_t gate = (first + t) * kWidth + h * kHead + kOwn + r * D;
-            through_gated_norm(work.value_gradient.o + t * D, dp + gate, dnorm,
-                               dy + (first + t) * kHeads * D + head * D, work.value.o + t * D, p + gate, norm);
+            const bf16* from = dy + (first + t) * kHeads * D + head * D;
+            fetch(p + gate + kAhead * kWidth, D);
+            fetch(from + kAhead * kHeads * D, D);
+            fetch_to_write(dp + gate + kAhead * kWidth, D);
+            through_gated_norm(work.value_gradient.o + t * D, dp + gate, dnorm, from, work.value.o + t * D, p + gate,
+                               norm);
           }
           work.value_gradient.run(work.key, work.value, S, work.dS[r], work.key_gradient);
           work.value_gradient.write_gates(work.value, head, w, to, dp + first * kWidth);
