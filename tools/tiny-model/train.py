@@ -3,8 +3,8 @@
     python tools/tiny-model/train.py --out DIR (--minutes M | --tokens MILLIONS) [--seed N] [--resume]
 
 Needs the tokenizer in models/tiny (or --model-dir). Writes DIR/training.safetensors every five minutes
-and at the end; with --resume a stopped run goes on from it. One process per core works on its own batches; gradients are
-summed in shared memory and each process updates its share of the weights.
+and at the end; with --resume a stopped run goes on from it. One process per core works on its own
+batches; gradients are summed in shared memory and each process updates its share of the weights.
 
 With --tokens a run on the same kind of machine and number of workers gives the same bits, unless it was
 resumed: the streams of examples start anew then, with another seed. With --minutes the learning rate
@@ -177,7 +177,8 @@ def work(rank, shared, barrier, used, counters, options):
 def keep_freed_memory():
     """Tensors of a layer come and go; without this each one is new, zeroed pages."""
     M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3
-    LIBC.mallopt(M_MMAP_THRESHOLD, 32 << 20), LIBC.mallopt(M_TRIM_THRESHOLD, 2**31 - 1), LIBC.mallopt(M_TOP_PAD, 64 << 20)
+    for option, value in ((M_MMAP_THRESHOLD, 32 << 20), (M_TRIM_THRESHOLD, 2**31 - 1), (M_TOP_PAD, 64 << 20)):
+        LIBC.mallopt(option, value)
 
 
 def arguments():

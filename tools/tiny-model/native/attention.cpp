@@ -6,7 +6,7 @@
 #include <cmath>
 #include <memory>
 
-#include "amx.h"
+#include "packing.h"
 
 namespace {
 

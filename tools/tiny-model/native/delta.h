@@ -5,7 +5,7 @@
 // value] at the start of every chunk.
 #pragma once
 
-#include "amx.h"
+#include "packing.h"
 
 constexpr int C = 64, D = 128, kKeyHeads = 2, kHeads = 4, kRepeat = 2, kTaps = 4;
 constexpr int kOwn = 2 * D + kRepeat * D;    // channels of one key head: q, k, its values

@@ -4,7 +4,7 @@
 // cache.  rows and k are multiples of 64.
 #include <cstdlib>
 
-#include "amx.h"
+#include "packing.h"
 
 namespace {
 
