@@ -1,8 +1,11 @@
 """What is trained when: lengths and learning rate, by the share of the budget that is used (0..1)."""
 import random
 
-STEP_TOKENS = 16384   # per optimiser step, all workers together; a longer sequence is a step of its own
 BATCH_TOKENS = 4096   # at once in one worker
+
+# Until this share of the budget: tokens of an optimiser step, all workers together. A longer sequence is
+# a step of its own.
+STEP_TOKENS = [(0.40, 8192), (1.00, 16384)]
 
 # Until this share of the budget: {bucket of length: share of the tokens}.
 LENGTHS = [
@@ -22,11 +25,15 @@ def rate(used):
     return max(0.0, min(1.0, (used + 0.001) / WARM_UP, (1 - used) / (1 - DECAY_FROM)))
 
 
+def until(table, used):
+    """The table's entry for this share of the budget."""
+    return next(value for end, value in table if used < end or end == 1)
+
+
 def lengths_of_step(seed, step, used, workers):
     """The buckets of one worker's batches in this step; the same for all workers."""
     rng = random.Random(f"{seed} {step}")
-    mix = next(mix for until, mix in LENGTHS if used <= until or until == 1)
-    each = STEP_TOKENS // workers
+    mix, each = until(LENGTHS, used), until(STEP_TOKENS, used) // workers
     out, tokens = [], 0
     while tokens < each:
         length = draw(rng, mix, each)
