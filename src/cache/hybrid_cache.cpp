@@ -58,20 +58,19 @@ void HybridCache::close(SequenceCache& sequence) {
 }
 
 PrefixReuse HybridCache::resume(SequenceCache& sequence, std::span<const std::int32_t> tokens) {
-  const PrefixTree::Match match = tree_.match(root_of(sequence), tokens);
-  if (match.tokens <= sequence.shared_blocks * kPrefixBlockTokens) {
-    return {.tokens = sequence.shared_blocks * kPrefixBlockTokens, .kv_tokens = match.kv_tokens};
+  SLUICE_CHECK(sequence.block_table.empty());
+  const PrefixTree::Match match = tree_.match(sequence.node, tokens);
+  if (match.tokens == 0) {
+    return {.tokens = 0, .kv_tokens = match.kv_tokens};
   }
-  SLUICE_CHECK(std::ssize(sequence.block_table) == sequence.shared_blocks);
   tree_.pin(match.node);
   tree_.unpin(sequence.node);
   sequence.node = match.node;
-  const auto known = static_cast<std::size_t>(sequence.shared_blocks);
   sequence.shared_blocks = tree_.depth(match.node);
   sequence.last_checkpoint = match.tokens;
   sequence.block_table.resize(static_cast<std::size_t>(sequence.shared_blocks));
   NodeId node = match.node;
-  for (std::size_t i = sequence.block_table.size(); i-- > known; node = tree_.parent(node)) {
+  for (std::size_t i = sequence.block_table.size(); i-- > 0; node = tree_.parent(node)) {
     sequence.block_table[i] = tree_.block(node);
     blocks_.acquire(sequence.block_table[i]);
   }
@@ -87,7 +86,7 @@ PrefixReuse HybridCache::resume(SequenceCache& sequence, std::span<const std::in
 
 std::int64_t HybridCache::known_tokens(const SequenceCache& sequence,
                                        std::span<const std::int32_t> tokens) const {
-  return tree_.match(root_of(sequence), tokens).tokens;
+  return tree_.match(sequence.node, tokens).tokens;
 }
 
 void HybridCache::grow(SequenceCache& sequence, std::int64_t token_count) {
@@ -158,14 +157,6 @@ void HybridCache::drop_unused_checkpoint(const SequenceCache& sequence, std::int
 void HybridCache::forget() {
   while (evict_below(kAnyValue)) {
   }
-}
-
-NodeId HybridCache::root_of(const SequenceCache& sequence) const {
-  NodeId node = sequence.node;
-  while (tree_.depth(node) > 0) {
-    node = tree_.parent(node);
-  }
-  return node;
 }
 
 NodeId HybridCache::node_at(const SequenceCache& sequence, std::int64_t token_count) const {

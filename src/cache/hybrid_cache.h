@@ -70,8 +70,8 @@ class HybridCache {
   void open(SequenceCache& sequence, std::string_view salt);
   void close(SequenceCache& sequence);  // shared blocks stay known
 
-  // Before anything of the sequence was computed: takes over the longest known prefix of `tokens`
-  // if it is longer than what an earlier call found. The sequence then goes on after reuse.tokens.
+  // Before anything of it was computed: takes over the longest known prefix of `tokens`. It goes on
+  // after reuse.tokens.
   PrefixReuse resume(SequenceCache& sequence, std::span<const std::int32_t> tokens);
 
   // The tokens that resume() would give, without doing anything.
@@ -117,7 +117,6 @@ class HybridCache {
   bool evict_below(double value);  // something cheaper; false when there is nothing
   BlockId allocate_block();
   SlotId allocate_slot();
-  NodeId root_of(const SequenceCache& sequence) const;
   NodeId node_at(const SequenceCache& sequence, std::int64_t token_count) const;
 
   HybridCacheShape shape_;
