@@ -149,8 +149,8 @@ class Swiglu(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dy):
         p, = ctx.saved_tensors
-        dp, y = torch.empty_like(p), torch.empty_like(dy)
-        call("swiglu_backward", p, dy, dp, y, p[..., 0].numel(), dy.shape[-1])
+        dp = torch.empty_like(p)
+        call("swiglu_backward", p, dy.contiguous(), dp, p[..., 0].numel(), dy.shape[-1])
         return dp
 
 

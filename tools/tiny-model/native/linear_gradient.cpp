@@ -12,10 +12,11 @@ constexpr int kRows = 64, kColumns = 32, kWide = 64, kBlock = 512;
 
 // to[32][kBlock] = `columns` columns of dy[rows][stride], turned; zeros beyond.
 void turn(bf16* to, const bf16* dy, std::int64_t stride, int columns, int rows) {
-  alignas(64) bf16 block[kRows * kColumns] = {}, paired[kRows * kColumns], turned[kColumns * kRows];
+  alignas(64) bf16 block[kRows * kColumns], paired[kRows * kColumns], turned[kColumns * kRows];
+  const __mmask32 mask = columns == kColumns ? ~0u : (1u << columns) - 1;
   for (int from = 0; from < rows; from += kRows) {
     for (int t = 0; t < kRows; ++t)
-      std::memcpy(block + t * kColumns, dy + (from + t) * stride, columns * sizeof(bf16));
+      _mm512_store_si512(block + t * kColumns, _mm512_maskz_loadu_epi16(mask, dy + (from + t) * stride));
     pack_transposed<kRows, kColumns>(paired, block, kColumns);
     unpair<kColumns, kRows>(turned, paired);
     for (int c = 0; c < kColumns; ++c) std::memcpy(to + c * kBlock + from, turned + c * kRows, kRows * sizeof(bf16));

@@ -89,12 +89,10 @@ void swiglu_forward(const bf16* p, bf16* y, std::int64_t rows, std::int64_t n) {
     }
 }
 
-// Makes y again, too.
-void swiglu_backward(const bf16* p, const bf16* dy, bf16* dp, bf16* y, std::int64_t rows, std::int64_t n) {
-  for (std::int64_t t = 0; t < rows; ++t, p += 2 * n, dp += 2 * n, dy += n, y += n)
+void swiglu_backward(const bf16* p, const bf16* dy, bf16* dp, std::int64_t rows, std::int64_t n) {
+  for (std::int64_t t = 0; t < rows; ++t, p += 2 * n, dp += 2 * n, dy += n)
     for (int i = 0; i < n; i += 16) {
       const V g = load(p + i), up = load(p + n + i), d = load(dy + i), s = sigmoid(g), open = g * s;
-      store(y + i, open * up);
       store(dp + n + i, d * open);
       store(dp + i, d * up * (s + open * (1.f - s)));
     }
