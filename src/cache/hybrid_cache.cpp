@@ -1,7 +1,6 @@
 #include "cache/hybrid_cache.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -60,7 +59,9 @@ void HybridCache::close(SequenceCache& sequence) {
 PrefixReuse HybridCache::resume(SequenceCache& sequence, std::span<const std::int32_t> tokens) {
   SLUICE_CHECK(sequence.block_table.empty());
   const PrefixTree::Match match = tree_.match(sequence.node, tokens);
+  std::byte* state = slot(sequence.state_slot);
   if (match.tokens == 0) {
+    std::fill_n(state, shape_.slot_bytes, std::byte{0});
     return {.tokens = 0, .kv_tokens = match.kv_tokens};
   }
   tree_.pin(match.node);
@@ -75,12 +76,7 @@ PrefixReuse HybridCache::resume(SequenceCache& sequence, std::span<const std::in
     blocks_.acquire(sequence.block_table[i]);
   }
   tree_.use_checkpoint(match.node);
-  if (shape_.slot_bytes > 0) {
-    const auto from = static_cast<std::size_t>(*tree_.checkpoint(match.node));
-    const auto to = static_cast<std::size_t>(sequence.state_slot);
-    std::memcpy(slots_.data() + to * shape_.slot_bytes, slots_.data() + from * shape_.slot_bytes,
-                shape_.slot_bytes);
-  }
+  std::copy_n(slot(*tree_.checkpoint(match.node)), shape_.slot_bytes, state);
   return {.tokens = match.tokens, .kv_tokens = match.kv_tokens};
 }
 
@@ -126,7 +122,7 @@ std::optional<SlotId> HybridCache::reserve_checkpoint(SequenceCache& sequence,
   if (!keeps_prefixes()) {
     return std::nullopt;
   }
-  const double value = PrefixTree::value_of(token_count - sequence.last_checkpoint, weight);
+  const double value = PrefixTree::value_of(token_count - last_checkpoint_of(sequence), weight);
   while (!has_room_for_slot()) {
     if (!evict_below(value)) {
       return std::nullopt;
@@ -136,22 +132,37 @@ std::optional<SlotId> HybridCache::reserve_checkpoint(SequenceCache& sequence,
   return allocate_slot();
 }
 
-bool HybridCache::keep_checkpoint(const SequenceCache& sequence, std::int64_t token_count,
-                                  SlotId slot, double weight) {
+SlotId HybridCache::keep_checkpoint(const SequenceCache& sequence, std::int64_t token_count,
+                                    SlotId slot, double weight) {
   const NodeId node = node_at(sequence, token_count);
-  if (tree_.checkpoint(node)) {
+  if (const std::optional<SlotId> known = tree_.checkpoint(node)) {
     slots_.free(slot);
-    return false;
+    tree_.use_checkpoint(node, weight);
+    return *known;
   }
   tree_.set_checkpoint(node, slot, weight);
-  return true;
+  return slot;
 }
 
-void HybridCache::drop_unused_checkpoint(const SequenceCache& sequence, std::int64_t token_count) {
+void HybridCache::drop_unused_checkpoint(const SequenceCache& sequence, std::int64_t token_count,
+                                         SlotId slot) {
   const NodeId node = node_at(sequence, token_count);
-  if (tree_.checkpoint(node) && !tree_.is_used(node)) {
+  if (tree_.checkpoint(node) == slot && !tree_.is_used(node)) {
     slots_.free(tree_.take_checkpoint(node));
   }
+}
+
+// The last one made may be gone again: then the nearest above it.
+std::int64_t HybridCache::last_checkpoint_of(const SequenceCache& sequence) const {
+  const std::int64_t last = sequence.last_checkpoint;
+  if (last == 0 || last > sequence.shared_blocks * kPrefixBlockTokens) {
+    return last;  // none, or made in this step
+  }
+  NodeId node = node_at(sequence, last);
+  while (tree_.depth(node) > 0 && !tree_.checkpoint(node)) {
+    node = tree_.parent(node);
+  }
+  return tree_.depth(node) * kPrefixBlockTokens;
 }
 
 void HybridCache::forget() {
@@ -232,7 +243,7 @@ SlotId HybridCache::allocate_slot() {
     while (resident_bytes() + shape_.slot_bytes > bytes_max() && blocks_.discard_free()) {
     }
   }
-  return *slots_.allocate();
+  return *slots_.allocate(Contents::any);
 }
 
 CacheUse HybridCache::use() const {

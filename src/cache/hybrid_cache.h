@@ -66,12 +66,13 @@ class HybridCache {
   // Errors: invalid_argument, resource_exhausted (see ZeroedSlab).
   static Result<HybridCache> create(const HybridCacheShape& shape);
 
-  // A sequence starts: a zeroed slot, no blocks. At most running_slot_count at a time.
+  // A sequence starts: a slot, no blocks. At most running_slot_count at a time. resume() must
+  // follow before anything is computed.
   void open(SequenceCache& sequence, std::string_view salt);
   void close(SequenceCache& sequence);  // shared blocks stay known
 
-  // Before anything of it was computed: takes over the longest known prefix of `tokens`. It goes on
-  // after reuse.tokens.
+  // Takes over the longest known prefix of `tokens`, with its state; the state is zero when nothing
+  // is known. Once per sequence.
   PrefixReuse resume(SequenceCache& sequence, std::span<const std::int32_t> tokens);
 
   // The tokens that resume() would give, without doing anything.
@@ -90,12 +91,13 @@ class HybridCache {
   // would have to go for it. Every reserved slot must be kept before the next grow().
   std::optional<SlotId> reserve_checkpoint(SequenceCache& sequence, std::int64_t token_count,
                                            double weight);
-  // After share() of these tokens. The slot is the cache's from now on; false when the state was
-  // known already.
-  bool keep_checkpoint(const SequenceCache& sequence, std::int64_t token_count, SlotId slot,
-                       double weight);
-  // Gives up the checkpoint after `token_count` tokens of this sequence unless it was resumed from.
-  void drop_unused_checkpoint(const SequenceCache& sequence, std::int64_t token_count);
+  // After share() of these tokens. The slot is the cache's from now on. Returns the slot the state
+  // is in: another one when it was known already.
+  SlotId keep_checkpoint(const SequenceCache& sequence, std::int64_t token_count, SlotId slot,
+                         double weight);
+  // Gives up the checkpoint after `token_count` tokens of this sequence if it is still the one in
+  // `slot`, and nobody else resumed from it or made it too.
+  void drop_unused_checkpoint(const SequenceCache& sequence, std::int64_t token_count, SlotId slot);
 
   void forget();  // gives up everything that no running sequence holds
 
@@ -116,7 +118,11 @@ class HybridCache {
   bool has_room_for_slot() const;
   bool evict_below(double value);  // something cheaper; false when there is nothing
   BlockId allocate_block();
-  SlotId allocate_slot();
+  SlotId allocate_slot();  // with what its last owner left in it
+  std::int64_t last_checkpoint_of(const SequenceCache& sequence) const;
+  std::byte* slot(SlotId id) {
+    return slots_.data() + static_cast<std::size_t>(id) * shape_.slot_bytes;
+  }
   NodeId node_at(const SequenceCache& sequence, std::int64_t token_count) const;
 
   HybridCacheShape shape_;

@@ -5,6 +5,13 @@
 #include "base/check.h"
 
 namespace sluice {
+namespace {
+
+constexpr double kUsesMax = 4.0;
+constexpr int kCandidatesMax = 256;           // looked at for one eviction
+constexpr std::int64_t kSavedBlocksMax = 64;  // as far as the next checkpoint above is looked for
+
+}  // namespace
 
 const PrefixTree::Node& PrefixTree::node(NodeId id) const {
   SLUICE_CHECK(id >= 0);
@@ -47,6 +54,7 @@ NodeId PrefixTree::root(std::string_view salt) {
   if (is_new) {
     entry->second = make_node();
     node(entry->second).parent = entry->second;
+    salt_of_root_[entry->second] = &entry->first;
   }
   return entry->second;
 }
@@ -56,7 +64,9 @@ void PrefixTree::drop_root_if_idle(NodeId id) {
   if (root.depth != 0 || root.children != 0 || root.pins != 0) {
     return;
   }
-  std::erase_if(roots_, [id](const auto& entry) { return entry.second == id; });
+  const auto salt = salt_of_root_.find(id);
+  roots_.erase(roots_.find(*salt->second));
+  salt_of_root_.erase(salt);
   nodes_[static_cast<std::size_t>(id)].exists = false;
   unused_.push_back(id);
 }
@@ -144,7 +154,7 @@ void PrefixTree::set_checkpoint(NodeId id, SlotId slot, double weight) {
   Node& owner = node(id);
   owner.checkpoint = slot;
   owner.weight = weight;
-  owner.uses = 0;
+  owner.uses = 0.0;
   owner.touched_at = ++now_;
   checkpoints_.insert(id);
 }
@@ -158,10 +168,16 @@ SlotId PrefixTree::take_checkpoint(NodeId id) {
   return slot;
 }
 
-void PrefixTree::use_checkpoint(NodeId id) {
-  SLUICE_CHECK(node(id).checkpoint.has_value());
-  node(id).touched_at = ++now_;  // not listed: it is not dead
-  ++node(id).uses;
+void PrefixTree::use_checkpoint(NodeId id, double weight) {
+  Node& owner = node(id);
+  SLUICE_CHECK(owner.checkpoint.has_value());
+  owner.uses = std::min(kUsesMax, 1.0 + owner.uses / (1.0 + turnovers_since(owner)));
+  owner.weight = std::max(owner.weight, weight);
+  owner.touched_at = ++now_;  // not listed: it is not dead
+}
+
+double PrefixTree::turnovers_since(const Node& owner) const {
+  return static_cast<double>(now_ - owner.touched_at) / static_cast<double>(1 + node_count_);
 }
 
 double PrefixTree::value_of(std::int64_t saved_tokens, double weight) {
@@ -171,23 +187,29 @@ double PrefixTree::value_of(std::int64_t saved_tokens, double weight) {
 double PrefixTree::value_of(const Node& owner) const {
   std::int64_t saved_blocks = 1;
   const Node* above = &node(owner.parent);
-  while (above->depth > 0 && !above->checkpoint) {
+  while (above->depth > 0 && !above->checkpoint && saved_blocks < kSavedBlocksMax) {
     above = &node(above->parent);
     ++saved_blocks;
   }
-  const auto age = static_cast<double>(now_ - owner.touched_at);
-  return value_of(saved_blocks * kPrefixBlockTokens, owner.weight) *
-         static_cast<double>(1 + owner.uses) / (1.0 + age / static_cast<double>(1 + node_count_));
+  const double age = 1.0 + turnovers_since(owner);
+  return value_of(saved_blocks * kPrefixBlockTokens, owner.weight) * (1.0 + owner.uses) /
+         (age * age);
 }
 
-std::optional<PrefixTree::Cheapest> PrefixTree::cheapest_checkpoint() const {
+std::optional<PrefixTree::Cheapest> PrefixTree::cheapest_checkpoint() {
   std::optional<Cheapest> cheapest;
-  for (const NodeId id : checkpoints_) {
-    const double value = value_of(node(id));
+  auto candidate = checkpoints_.lower_bound(next_candidate_);
+  const auto count = std::min<std::int64_t>(kCandidatesMax, checkpoint_count());
+  for (std::int64_t i = 0; i < count; ++i, ++candidate) {
+    if (candidate == checkpoints_.end()) {
+      candidate = checkpoints_.begin();
+    }
+    const double value = value_of(node(*candidate));
     if (!cheapest || value < cheapest->value) {
-      cheapest = Cheapest{.node = id, .value = value};
+      cheapest = Cheapest{.node = *candidate, .value = value};
     }
   }
+  next_candidate_ = candidate == checkpoints_.end() ? 0 : *candidate;
   return cheapest;
 }
 
@@ -244,6 +266,7 @@ void PrefixTree::check_invariants() const {
   SLUICE_CHECK(std::ssize(dead_leaves_) == dead);
   SLUICE_CHECK(checkpoint_count() == checkpoints);
   SLUICE_CHECK(std::ssize(roots_) == roots);
+  SLUICE_CHECK(std::ssize(salt_of_root_) == roots);
   SLUICE_CHECK(std::ssize(by_hash_) == node_count_);
   SLUICE_CHECK(std::ssize(nodes_) - std::ssize(unused_) == node_count_ + roots);
 }

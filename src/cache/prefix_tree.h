@@ -8,9 +8,10 @@
 //
 // What to give up, cheapest first: a leaf without a checkpoint is worth nothing (nothing can be
 // resumed at or below it); a checkpoint is worth the tokens it saves against the one above it on
-// its path, times its weight and its uses, by how long ago it was last used. Marks of one prefill
-// thin out evenly that way: giving one up makes its neighbour worth twice as much. Time is counted
-// in operations on the tree, so the same calls make the same tree.
+// its path, times its weight and its recent uses, by the square of how often the tree was turned
+// over since it was last used. Marks of one prefill thin out evenly that way: giving one up makes
+// its neighbour worth twice as much; and what was popular yesterday goes. Time is counted in
+// operations on the tree, so the same calls make the same tree.
 //
 // Thread rule: one owner (the engine thread).
 #pragma once
@@ -67,8 +68,9 @@ class PrefixTree {
   std::optional<SlotId> checkpoint(NodeId id) const { return node(id).checkpoint; }
   void set_checkpoint(NodeId id, SlotId slot, double weight);  // there was none
   SlotId take_checkpoint(NodeId id);                           // there is one
-  void use_checkpoint(NodeId id);                              // it was resumed from
-  bool is_used(NodeId id) const { return node(id).uses > 0; }
+  // It was resumed from, or made once more (by a sequence to which it is worth `weight`).
+  void use_checkpoint(NodeId id, double weight = 0.0);
+  bool is_used(NodeId id) const { return node(id).uses > 0.0; }
 
   // What a checkpoint would be worth that was made now, and saves so many tokens.
   static double value_of(std::int64_t saved_tokens, double weight);
@@ -77,7 +79,8 @@ class PrefixTree {
     NodeId node;
     double value;
   };
-  std::optional<Cheapest> cheapest_checkpoint() const;
+  // Of all, or of the next few hundred when there are more: then each call looks at others.
+  std::optional<Cheapest> cheapest_checkpoint();
   std::optional<NodeId> dead_leaf() const;  // the one touched longest ago
   BlockId remove(NodeId dead_leaf);         // its block
 
@@ -92,7 +95,7 @@ class PrefixTree {
     std::int32_t depth = 0;
     std::int32_t children = 0;
     std::int32_t pins = 0;
-    std::int32_t uses = 0;
+    double uses = 0.0;  // recent ones, at most kUsesMax
     BlockId block = 0;
     std::optional<SlotId> checkpoint;
     double weight = 0.0;
@@ -109,6 +112,7 @@ class PrefixTree {
   void list_if_dead(NodeId id);  // after a change that may have made it dead
   void unlist(NodeId id);        // before a change of a node that may be dead
   void drop_root_if_idle(NodeId id);
+  double turnovers_since(const Node& node) const;
   double value_of(const Node& node) const;
 
   std::uint64_t hash_key_;
@@ -117,8 +121,10 @@ class PrefixTree {
   std::vector<NodeId> unused_;  // free entries of nodes_
   std::unordered_multimap<std::uint64_t, NodeId> by_hash_;
   std::unordered_map<std::string, NodeId> roots_;
-  std::set<std::pair<std::uint64_t, NodeId>> dead_leaves_;  // (touched_at, node)
-  std::set<NodeId> checkpoints_;                            // nodes that have one
+  std::unordered_map<NodeId, const std::string*> salt_of_root_;  // keys of roots_
+  std::set<std::pair<std::uint64_t, NodeId>> dead_leaves_;       // (touched_at, node)
+  std::set<NodeId> checkpoints_;                                 // nodes that have one
+  NodeId next_candidate_ = 0;                                    // of cheapest_checkpoint()
   std::int64_t node_count_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// The slots of recurrent and conv state: one per running sequence, zero when handed out.
+// The slots of recurrent and conv state: one per running sequence, and those kept as checkpoints.
 // Knows bytes, not layers: model/cache_layout.h says what lies in a slot.
 //
 // Thread rule: one owner (the engine thread).
@@ -24,8 +24,10 @@ class StatePool {
  public:
   static Result<StatePool> create(const StatePoolShape& shape);
 
-  // A zeroed slot; nothing when all are in use. A slot has one owner.
-  std::optional<SlotId> allocate() { return slab_.allocate(); }
+  // A slot; nothing when all are in use. A slot has one owner.
+  std::optional<SlotId> allocate(Contents contents = Contents::zero) {
+    return slab_.allocate(contents);
+  }
   void free(SlotId id) { slab_.free(id); }
 
   std::int64_t slot_count() const { return slab_.item_count(); }

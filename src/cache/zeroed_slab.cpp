@@ -8,13 +8,6 @@
 #include "base/checked_math.h"
 
 namespace sluice {
-namespace {
-
-// Bounds the bookkeeping (5 bytes per item); as KV blocks it is 4 billion tokens.
-constexpr std::int64_t kItemsMax = std::int64_t{1} << 26;
-
-}  // namespace
-
 Result<ZeroedSlab> ZeroedSlab::create(std::string_view name, const SlabShape& shape) {
   const std::string what = std::string(name) + ": " + std::to_string(shape.item_count) +
                            " items of " + std::to_string(shape.item_bytes) + " bytes";
@@ -39,12 +32,12 @@ ZeroedSlab::ZeroedSlab(const SlabShape& shape, AlignedBuffer memory)
   used_.resize(static_cast<std::size_t>(shape.item_count));
 }
 
-std::optional<std::int32_t> ZeroedSlab::allocate() {
+std::optional<std::int32_t> ZeroedSlab::allocate(Contents contents) {
   std::int32_t id = 0;
   if (!free_.empty()) {
     id = free_.back();
     free_.pop_back();
-    if (shape_.item_bytes != 0) {
+    if (contents == Contents::zero && shape_.item_bytes != 0) {
       std::memset(data() + static_cast<std::size_t>(id) * shape_.item_bytes, 0, shape_.item_bytes);
     }
   } else if (!discarded_.empty()) {

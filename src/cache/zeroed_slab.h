@@ -1,5 +1,6 @@
-// A fixed number of equal items in one lazily touched buffer; every item is zero when handed out.
-// Knows bytes only. BlockPool and StatePool put ownership on top.
+// A fixed number of equal items in one lazily touched buffer; an item is zero when handed out
+// unless its new owner says otherwise. Knows bytes only. BlockPool and StatePool put ownership on
+// top.
 //
 // Memory becomes resident when an item is first used: resident free items go out before others, and
 // an item without pages is not written (it is zero). discard_free() gives the pages of a free item
@@ -22,14 +23,20 @@ struct SlabShape {
   std::int64_t item_count = 0;  // 0 to 2^26
 };
 
+// What a new owner finds in an item. `any`: what the last owner left; for who overwrites it whole.
+enum class Contents { zero, any };
+
 class ZeroedSlab {
  public:
+  // Bounds the bookkeeping (a few bytes per item); as KV blocks it is 4 billion tokens.
+  static constexpr std::int64_t kItemsMax = std::int64_t{1} << 26;
+
   // `name` is for messages: "KV blocks". Errors: invalid_argument (count), resource_exhausted (the
   // bytes overflow, or the operating system refuses).
   static Result<ZeroedSlab> create(std::string_view name, const SlabShape& shape);
 
-  // The id of a zeroed item; nothing when all are in use.
-  std::optional<std::int32_t> allocate();
+  // The id of an item; nothing when all are in use.
+  std::optional<std::int32_t> allocate(Contents contents = Contents::zero);
   void free(std::int32_t id);  // id is in use
 
   // Takes one free item out of residence; false when there is none.

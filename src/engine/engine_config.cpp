@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/checked_math.h"
+#include "cache/zeroed_slab.h"
 #include "engine/engine.h"
 
 namespace sluice {
@@ -51,6 +52,20 @@ Result<void> check_ranges(const EngineConfig& config, const ModelOptions& option
   return {};
 }
 
+// Kept prefixes are counted in blocks and slots: so many that their bookkeeping stays small.
+Result<void> check_reuse(const EngineConfig& config, const CacheLayout& layout) {
+  for (const std::size_t item_bytes : {layout.kv_block_bytes, layout.state_slot_bytes}) {
+    const auto items_max = static_cast<std::size_t>(ZeroedSlab::kItemsMax) / 2;
+    if (item_bytes != 0 && config.reuse_bytes / item_bytes > items_max) {
+      return fail(ErrorCode::invalid_argument,
+                  "reuse_bytes: " + std::to_string(config.reuse_bytes) + ", want at most " +
+                      std::to_string(items_max * item_bytes) + " for this model",
+                  "reuse_bytes");
+    }
+  }
+  return {};
+}
+
 Result<std::size_t> bytes_of(const std::string& what, std::int64_t count, std::size_t item_bytes) {
   const auto bytes = checked_mul(static_cast<std::size_t>(count), item_bytes);
   if (!bytes) {
@@ -71,6 +86,7 @@ Result<EngineMemory> plan_memory(const EngineConfig& config, const CacheLayout& 
                               ? ceil_div(config.kv_tokens_max, kKvBlockTokens)
                               : config.sequences_max * ceil_div(config.context_max, kKvBlockTokens);
   memory.kv_bytes = SLUICE_TRY(bytes_of("KV blocks", memory.kv_block_count, layout.kv_block_bytes));
+  SLUICE_TRY(check_reuse(config, layout));
   memory.reuse_bytes = config.reuse_bytes;
   memory.state_bytes =
       SLUICE_TRY(bytes_of("state slots", config.sequences_max, layout.state_slot_bytes));

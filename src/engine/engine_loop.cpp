@@ -16,6 +16,13 @@ std::int64_t sampled_ids(const EngineConfig& config, const Qwen3_5& model) {
   return config.sampled_vocab_size != 0 ? config.sampled_vocab_size : model.config().vocab_size;
 }
 
+// Whatever else is kept, others are certain to go on from here.
+constexpr double kAwaitedWeight = 1e12;
+
+std::int64_t whole_blocks(std::int64_t tokens) {
+  return tokens / kKvBlockTokens * kKvBlockTokens;
+}
+
 // One more prefix of the prompt whose state is worth keeping.
 void keep_at(Sequence& sequence, std::int64_t tokens) {
   const auto place = std::ranges::lower_bound(sequence.keep_at, tokens);
@@ -47,13 +54,14 @@ Result<std::unique_ptr<EngineLoop>> EngineLoop::create(Qwen3_5& model, const Eng
   const EngineMemory plan =
       SLUICE_TRY(plan_memory(config, layout, model.options(), model.config().vocab_size));
   std::random_device random;
+  const std::uint64_t hash_key = (std::uint64_t{random()} << 32) | random();
   Memory memory{
       .cache = SLUICE_TRY(HybridCache::create({.block_bytes = layout.kv_block_bytes,
                                                .slot_bytes = layout.state_slot_bytes,
                                                .running_block_count = plan.kv_block_count,
                                                .running_slot_count = config.sequences_max,
                                                .reuse_bytes = config.reuse_bytes,
-                                               .hash_key = random()})),
+                                               .hash_key = hash_key})),
       .logits = SLUICE_TRY(AlignedBuffer::allocate(plan.logits_bytes)),
   };
   return std::unique_ptr<EngineLoop>(
@@ -146,40 +154,51 @@ bool EngineLoop::follow(Sequence& sequence) {
     return false;
   }
   const auto prompt = sequence.prompt().first(static_cast<std::size_t>(sequence.prompt_tokens) - 1);
+  const std::int64_t most = whole_blocks(std::ssize(prompt));
   Sequence* leader = nullptr;
+  std::int64_t leader_tokens = memory_.cache.known_tokens(sequence.cache, prompt);
   for (const auto& other : sequences_) {
-    if (other->id >= sequence.id || !other->is_admitted() ||
+    if (other->id >= sequence.id || leader_tokens == most) {
+      break;
+    }
+    if (other->computed_tokens >= other->prompt_tokens ||
         other->cache_salt != sequence.cache_salt) {
       continue;
     }
     const auto parting = std::ranges::mismatch(prompt, other->prompt());
-    const std::int64_t shared = (parting.in1 - prompt.begin()) / kKvBlockTokens * kKvBlockTokens;
-    if (shared > other->computed_tokens && shared > sequence.leader_tokens) {
+    const std::int64_t shared = whole_blocks(parting.in1 - prompt.begin());
+    if (shared > other->computed_tokens && shared > leader_tokens) {
       leader = other.get();
-      sequence.leader_tokens = shared;
+      leader_tokens = shared;
     }
   }
-  if (leader == nullptr ||
-      memory_.cache.known_tokens(sequence.cache, prompt) >= sequence.leader_tokens) {
+  if (leader == nullptr) {
     return false;
   }
   sequence.leader = leader->id;
-  keep_at(*leader, sequence.leader_tokens);
+  sequence.leader_tokens = leader_tokens;
+  leader->awaited_at.push_back(leader_tokens);
+  keep_at(*leader, leader_tokens);
   scheduler_.hold(sequence.id, true);
   return true;
 }
 
+// A leader that is gone leaves its followers to another one.
 void EngineLoop::end_following() {
   for (const auto& sequence : sequences_) {
     if (!sequence->leader) {
       continue;
     }
     const Sequence* leader = find(*sequence->leader);
-    if (leader == nullptr || leader->computed_tokens >= sequence->leader_tokens) {
-      sequence->leader.reset();
-      scheduler_.hold(sequence->id, false);
-      resume(*sequence);
+    if (leader != nullptr && leader->computed_tokens < sequence->leader_tokens) {
+      continue;
     }
+    sequence->leader.reset();
+    if (leader == nullptr && follow(*sequence)) {
+      continue;
+    }
+    scheduler_.hold(sequence->id, false);
+    resume(*sequence);
   }
 }
 
@@ -211,11 +230,15 @@ void EngineLoop::reserve_checkpoints(Sequence& sequence, const PlannedRows& rows
     if (weight == 0.0) {
       continue;
     }
-    if (tokens > sequence.prompt_tokens && sequence.answer_checkpoint > 0) {
-      memory_.cache.drop_unused_checkpoint(sequence.cache, sequence.answer_checkpoint);
-      sequence.answer_checkpoint = 0;
+    if (tokens > sequence.prompt_tokens && sequence.answer_checkpoint) {
+      const auto [last, slot] = *sequence.answer_checkpoint;
+      memory_.cache.drop_unused_checkpoint(sequence.cache, last, slot);
+      sequence.answer_checkpoint.reset();
     }
-    if (const auto slot = memory_.cache.reserve_checkpoint(sequence.cache, tokens, weight)) {
+    const auto& awaited = sequence.awaited_at;
+    const bool is_awaited = std::ranges::find(awaited, tokens) != awaited.end();
+    if (const auto slot = memory_.cache.reserve_checkpoint(sequence.cache, tokens,
+                                                           is_awaited ? kAwaitedWeight : weight)) {
       sequence.checkpoints.push_back({.position = tokens, .state_slot = *slot});
     }
   }
@@ -230,9 +253,10 @@ void EngineLoop::keep_results(const StepPlan& plan) {
     for (const StateCheckpoint& made : sequence.checkpoints) {
       const double weight =
           checkpoint_weight(sequence.prompt_tokens, sequence.keep_at, made.position);
-      if (memory_.cache.keep_checkpoint(sequence.cache, made.position, made.state_slot, weight) &&
-          made.position > sequence.prompt_tokens) {
-        sequence.answer_checkpoint = made.position;
+      const SlotId slot =
+          memory_.cache.keep_checkpoint(sequence.cache, made.position, made.state_slot, weight);
+      if (made.position > sequence.prompt_tokens && slot == made.state_slot) {
+        sequence.answer_checkpoint = made;
       }
     }
   }

@@ -4,8 +4,8 @@
 // Events are collected during a step and handed to the readers by deliver(), after the engine's
 // status was published: who sees a request finished also sees its place free.
 //
-// Thread rule: one owner (the engine thread). Everything is reserved at create(); a step allocates
-// nothing but the top log-probabilities of a token event.
+// Thread rule: one owner (the engine thread). Everything large is reserved at create(); a step
+// allocates only the top log-probabilities of a token event and the nodes of the prefix tree.
 #pragma once
 
 #include <cstdint>

@@ -126,6 +126,45 @@ TEST(PrefixReuse, FollowersGoOnWhenTheirLeaderIsCancelled) {
   EXPECT_EQ(bench.model.rows, 320 + 1000 - 256 + 3);
 }
 
+TEST(PrefixReuse, WhenALeaderGoesAnotherTakesOver) {
+  EngineConfig config = reusing_config();
+  config.sequences_max = 16;
+  Bench bench(config, {.step_tokens_max = 512, .step_logit_rows_max = 16});
+  std::vector<std::shared_ptr<GenerationStream>> streams;
+  for (TokenId tail = 0; tail < 16; ++tail) {
+    streams.push_back(bench.submit(append(make_request(1900, 4, 1), 20, 2 + tail)));
+  }
+  bench.step();
+  bench.step();
+  streams[0]->cancel();
+  bench.run();
+  for (std::size_t i = 1; i < streams.size(); ++i) {
+    EXPECT_GE(collect(*streams[i]).finished->usage.cached_tokens, i == 1 ? 0 : 1856) << i;
+  }
+  EXPECT_LE(bench.model.rows, 1900 + 16 * 100 + 512);
+}
+
+// A cache full of states that look more valuable: the one that others wait for is made all the
+// same.
+TEST(PrefixReuse, TheStateThatOthersWaitForIsAlwaysMade) {
+  const std::size_t slot_bytes = FakeModel().cache_layout().state_slot_bytes;
+  EngineConfig config = reusing_config(6 * slot_bytes);
+  config.sequences_max = 8;
+  config.kv_tokens_max = 8 * 1024 + 2048;
+  Bench bench(config, {.step_tokens_max = 512, .step_logit_rows_max = 8});
+  for (int round = 0; round < 40; ++round) {
+    const auto popular = bench.submit(make_request(1900, 1, static_cast<TokenId>(round % 4)));
+    bench.run();
+  }
+  const std::int64_t rows_before = bench.model.rows;
+  std::vector<std::shared_ptr<GenerationStream>> streams;
+  for (TokenId tail = 0; tail < 8; ++tail) {
+    streams.push_back(bench.submit(append(make_request(900, 4, 50), 50, 20 + tail)));
+  }
+  bench.run();
+  EXPECT_LE(bench.model.rows - rows_before, 950 + 8 * 120);
+}
+
 TEST(PrefixReuse, AnAbandonedPrefillIsNotLost) {
   Bench bench(reusing_config());
   const auto gone = bench.submit(make_request(1000, 4, 1));

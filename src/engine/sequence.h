@@ -34,14 +34,15 @@ struct Sequence {
   std::string cache_salt;
   std::vector<std::int64_t> keep_at;  // see engine/checkpoint_policy.h; ascending
 
-  SequenceCache cache;                       // while admitted
-  std::int64_t computed_tokens = 0;          // in its blocks and state
-  std::int64_t reused_tokens = 0;            // of those, found computed
-  std::int64_t answer_checkpoint = 0;        // tokens before the last checkpoint inside the answer
-  std::vector<StateCheckpoint> checkpoints;  // to be written in this step
+  SequenceCache cache;                               // while admitted
+  std::int64_t computed_tokens = 0;                  // in its blocks and state
+  std::int64_t reused_tokens = 0;                    // of those, found computed
+  std::optional<StateCheckpoint> answer_checkpoint;  // the last one inside the answer
+  std::vector<StateCheckpoint> checkpoints;          // to be written in this step
   // Another sequence computes the first leader_tokens tokens of this prompt: wait for them.
   std::optional<SequenceId> leader;
   std::int64_t leader_tokens = 0;
+  std::vector<std::int64_t> awaited_at;  // where others wait for this one
 
   Clock::TimePoint submitted_at;
   std::optional<Clock::TimePoint> admitted_at;

@@ -21,8 +21,9 @@ std::string cache_salt_of(const Backend& backend, const GenerationFields& fields
   return salt + fields.cache_salt;
 }
 
-// Where the messages of a conversation begin. The next prompt repeats everything before the last
-// one; of the last it may drop the reasoning.
+// Where the messages of a conversation begin: the first two (system message and tools end there)
+// and the last ones. The next prompt repeats everything before the last one; of that it may drop
+// the reasoning.
 std::vector<std::int64_t> turn_starts(const Tokenizer& tokenizer,
                                       const std::vector<TokenId>& token_ids) {
   std::vector<std::int64_t> positions;
@@ -31,6 +32,11 @@ std::vector<std::int64_t> turn_starts(const Tokenizer& tokenizer,
     if (token_ids[i] == *start) {
       positions.push_back(static_cast<std::int64_t>(i));
     }
+  }
+  constexpr std::ptrdiff_t kFirst = 2;
+  constexpr std::ptrdiff_t kLast = 16;
+  if (std::ssize(positions) > kFirst + kLast) {
+    positions.erase(positions.begin() + kFirst, positions.end() - kLast);
   }
   return positions;
 }
