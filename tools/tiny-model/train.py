@@ -14,6 +14,7 @@ import argparse
 import collections
 import ctypes
 import os
+import signal
 import time
 
 import torch
@@ -156,6 +157,7 @@ class Progress:
 
 
 def work(rank, shared, barrier, used, counters, options):
+    LIBC.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: end with the parent, however it ends
     keep_freed_memory()
     torch.set_num_threads(1)
     worker = Worker(rank, shared, barrier, counters, options)
@@ -196,6 +198,7 @@ def arguments():
 
 def main():
     options = arguments()
+    torch.set_num_threads(1)
     os.makedirs(options.out, exist_ok=True)
     shared = Shared(options.workers)
     counters = dict(step=0, tokens=0, seconds=0.0, typical_weight=0.0)

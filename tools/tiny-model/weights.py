@@ -1,6 +1,8 @@
 """The tensors of the model by their names in the file: shapes and initial values.
 
-Matrices that write to the residual stream start at zero, all others with rows of length about one.
+Matrices that write to the residual stream start at zero, all others with rows of length about one. The
+embeddings are large enough not to drown in what the layers soon add; the norms before the (tied) head
+start small in turn, or every token would predict itself.
 """
 import math
 
@@ -12,7 +14,8 @@ from config import text as c, vision as v
 H, I = c.hidden_size, c.intermediate_size  # noqa: E741
 KV_WIDTH = c.num_key_value_heads * c.head_dim
 RESIDUAL = ("out_proj.weight", "o_proj.weight", "down_proj.weight", "attn.proj.weight", "mlp.linear_fc2.weight")
-EMBEDDING_SPREAD = 0.05
+EMBEDDING_SPREAD = 0.3
+HEAD_NORMS, HEAD_NORM = ("language_model.norm.weight", "mtp.norm.weight"), 0.125 - 1
 LONGEST_MEMORY, SHORTEST_MEMORY = 4096, 4  # tokens after which a head has forgotten most, at the start
 
 
@@ -87,6 +90,8 @@ def initial(name, shape, generator):
     if name.endswith("dt_bias"):
         memory = torch.logspace(math.log10(SHORTEST_MEMORY), math.log10(LONGEST_MEMORY), shape[0])
         return (1 / memory).expm1().log()  # the inverse of softplus
+    if name.endswith(HEAD_NORMS):
+        return torch.full(shape, HEAD_NORM)
     if len(shape) == 1:
         layer_norm = "visual" in name and "norm" in name or "linear_attn.norm" in name
         return torch.ones(shape) if layer_norm and name.endswith("weight") else torch.zeros(shape)
