@@ -47,7 +47,7 @@ void add_sampling_options(CLI::App& command, SamplingOptions& options) {
 Result<SamplingParams> resolve_sampling(const SamplingOptions& options,
                                         const GenerationConfig& model) {
   const bool greedy = options.defaults == SamplingDefaults::greedy;
-  const SamplingParams params =
+  SamplingParams params =
       sluice::resolve_sampling(options.given, greedy ? GenerationConfig{} : model, random_seed());
 
   const bool filtered = options.given.top_k || options.given.top_p || options.given.min_p;
