@@ -13,7 +13,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 import config
-from make_tokenizer import write_json
+from family_tokenizer import write_json
 from weights import shapes
 
 FLOAT32 = ("linear_attn.A_log", "linear_attn.norm.weight")
