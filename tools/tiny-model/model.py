@@ -19,6 +19,7 @@ EMBED = ROOT + "embed_tokens.weight"
 FINAL_NORM = ROOT + "norm.weight"
 MTP = "mtp.layers.0."
 LINEAR, FULL = "linear_attn.", "self_attn."
+ROWS = 512
 
 
 @dataclass
@@ -78,7 +79,8 @@ def rotary_tables(positions):
 def embed(w, ids, images):
     x = F.embedding(ids, w[EMBED])
     if images:
-        x = x.masked_scatter((ids == config.IMAGE_PAD)[..., None], image_rows(w, images).to(x.dtype))
+        places = torch.nonzero(ids.flatten() == config.IMAGE_PAD)[:, 0]
+        x = x.flatten(0, 1).index_copy(0, places, image_rows(w, images).float()).view(x.shape)
     return x
 
 
@@ -118,17 +120,23 @@ def mtp_second(ops, w, x, first, turns):
 
 def weighted_loss(ops, w, x, final, batch, ahead):
     """Of the places where column i predicts column i + ahead."""
-    wanted = batch.weights[:, ahead:]
-    seen = wanted > 0
-    h = ops.norm(x[:, :-ahead][seen], w[final])
-    return ops.cross_entropy(h, w[EMBED], batch.ids[:, ahead:][seen], wanted[seen])
+    wanted = F.pad(batch.weights[:, ahead:], (0, ahead)).flatten()
+    places = torch.nonzero(wanted)[:, 0]
+    filled = F.pad(places, (0, -len(places) % ROWS))  # few sizes: products are compiled for each
+    weights = wanted[filled]
+    weights[len(places):] = 0
+    targets = F.pad(batch.ids[:, ahead:], (0, ahead)).flatten()[filled]
+    h = ops.norm(x.flatten(0, 1).index_select(0, filled), w[final])
+    loss, losses = ops.cross_entropy(h, w[EMBED], targets, weights)
+    return loss, losses[:len(places)]
 
 
 def losses(ops, w, batch, drafts=1, detach=False):
     """Of the model, of the first and (drafts=2) of the second draft: weighted sum of losses, and the losses of
     all weighted places. detach: the draft losses do not reach the layers below.
     """
-    x = embed(w, batch.ids, batch.images)
+    with torch.autocast("cpu", torch.bfloat16, enabled=ops.LOW is torch.bfloat16):
+        x = embed(w, batch.ids, batch.images)
     turns = rotary_tables(batch.positions)
     if batch.few:
         return [few_loss(ops, w, batch, x, turns)]

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 import config
 from config import text as c
 
+LOW = None  # the type of products where it is not that of the weights
 CHUNK = 64
 FEW = 8  # tokens: fewer go one by one
 
