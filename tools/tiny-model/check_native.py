@@ -33,7 +33,7 @@ def cases():
     """Name -> inputs; a bfloat16 input goes to the reference as float32."""
     H, heads = c.hidden_size, c.linear_num_value_heads
     turns = rotary_tables(torch.arange(T)[None, :, None].expand(B, T, 3))
-    seen, rows = torch.arange(T), torch.randint(0, T, (96,)).sort().values
+    seen, rows = torch.arange(T), torch.randint(0, T, (128,)).sort().values
     qkv = low(B, T, c.num_attention_heads, c.head_dim, spread=2.0), low(B, T, c.head_dim), low(B, T, c.head_dim)
     return [
         ("norm", [normal(B, T, H), normal(H, spread=0.1)]),
@@ -45,7 +45,7 @@ def cases():
         ("attention_in", [low(B, T, ATTENTION_WIDTH), normal(c.head_dim, spread=0.1), normal(c.head_dim, spread=0.1),
                           *turns]),
         ("attention", [*qkv, seen]),
-        ("attention", [low(B, 96, c.num_attention_heads, c.head_dim, spread=2.0), *qkv[1:], rows]),
+        ("attention", [low(B, 128, c.num_attention_heads, c.head_dim, spread=2.0), *qkv[1:], rows]),
         ("gate", [low(B, T, c.num_attention_heads, c.head_dim) for _ in range(2)]),
         ("cross_entropy", [low(B * T, H), normal(c.vocab_size, H, spread=0.1), torch.randint(0, 2000, (B * T,)),
                            torch.rand(B * T)]),

@@ -159,7 +159,7 @@ def losses(ops, w, batch, drafts=1, detach=False):
 
 def few_loss(ops, w, batch, x, turns):
     targets = torch.nonzero(batch.weights[0])[:, 0]
-    fill = -len(targets) % 32
+    fill = -len(targets) % 64
     rows = F.pad(targets - 1, (0, fill), value=x.shape[1] - 1)
     x = layers(ops, w, x, turns, rows, save_memory=True)[:, :len(targets)]
     return ops.cross_entropy(ops.norm(x[0], w[FINAL_NORM]), w[EMBED], batch.ids[0, targets], batch.weights[0, targets])

@@ -215,7 +215,7 @@ class AttentionIn(torch.autograd.Function):
 class Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx, q, k, v, at):
-        assert q.shape[1] % 32 == 0 and k.shape[1] % 64 == 0
+        assert q.shape[1] % 64 == 0 and k.shape[1] % 64 == 0
         at = at.int()
         o, sums = torch.empty_like(q), torch.empty(q.shape[:-1])
         for i in range(q.shape[0]):

@@ -63,7 +63,8 @@ class Worker:
         numbers = self.shared.numbers[self.rank]
         numbers.zero_()
         self.shared.flat_gradients[self.rank].zero_()
-        for length in schedule.lengths_of_step(self.options.seed, self.counters["step"], used, self.options.workers):
+        lengths = schedule.lengths_of_step(self.options.seed, self.counters["step"], used, self.options.workers)
+        for length in lengths:
             self.add(length, used, numbers)
         self.barrier.wait()
         total = self.shared.numbers[:, WEIGHT].sum().item()
@@ -82,7 +83,7 @@ class Worker:
         native.weights_changed()
         self.barrier.wait()
         self.counters["step"] += 1
-        if self.counters["step"] % STEPS_PER_TRIM == 0:
+        if self.counters["step"] % STEPS_PER_TRIM == 0 or max(lengths) > schedule.BATCH_TOKENS:
             LIBC.malloc_trim(0)  # sizes vary, so freed memory breaks up
         self.counters["tokens"] += int(self.shared.numbers[:, TOKENS].sum())
         return norm
@@ -178,8 +179,8 @@ def work(rank, shared, barrier, used, counters, options):
 
 def keep_freed_memory():
     """Tensors of a layer come and go; without this each one is new, zeroed pages."""
-    M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3
-    for option, value in ((M_MMAP_THRESHOLD, 32 << 20), (M_TRIM_THRESHOLD, 2**31 - 1), (M_TOP_PAD, 64 << 20)):
+    M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
+    for option, value in ((M_MMAP_MAX, 0), (M_TRIM_THRESHOLD, 2**31 - 1), (M_TOP_PAD, 64 << 20)):
         LIBC.mallopt(option, value)
 
 

@@ -1,8 +1,8 @@
 // Causal attention of two query heads on one key/value head of 256, forward and gradient, in blocks.
 //
 // One sequence: q, o, do[rows][2][256], k[keys][256], v[keys][v_stride], at[rows] ascending: row r sees keys
-// 0..at[r].  rows is a multiple of 32, keys of 64.  A block of 32 rows is a matrix of 64 rows, head by head
-// inside a row.  sums, dsums: log of the sum of exponentials, per row and head, and its gradient.
+// 0..at[r].  rows and keys are multiples of 64.  A block of n rows is a matrix of 2n rows, head by head inside
+// a row.  sums, dsums: log of the sum of exponentials, per row and head, and its gradient.
 #include <cmath>
 #include <memory>
 
@@ -10,7 +10,9 @@
 
 namespace {
 
-constexpr int kHeads = 2, D = 256, kRows = 64, kKeys = 64;
+constexpr int kHeads = 2, D = 256, kKeys = 64;
+constexpr int kForwardRows = 128, kRows = 64;  // of a block's matrix
+constexpr int kGroup = 4;                      // blocks of keys that meet a block of rows while it is in the cache
 constexpr float kScale = 1.f / 16;
 
 // Not zeroed, unlike a vector.
@@ -26,17 +28,17 @@ __mmask16 seen(int at, int key) {
 }
 
 struct alignas(64) Forward {
-  float s[kRows * kKeys], o[kRows * D], top[kRows], total[kRows];
-  bf16 p[kRows * kKeys];
+  float s[kForwardRows * kKeys], o[kForwardRows * D], top[kForwardRows], total[kForwardRows];
+  bf16 p[kForwardRows * kKeys];
 
   void start() {
     std::memset(o, 0, sizeof o);
-    for (int i = 0; i < kRows; ++i) top[i] = -1e30f, total[i] = 0;
+    for (int i = 0; i < kForwardRows; ++i) top[i] = -1e30f, total[i] = 0;
   }
 
   void add(const bf16* q, const bf16* kt, const bf16* vp, const int* at, int key) {
-    gemm<kRows, kKeys, D>(s, kKeys, q, D, kt, 2 * kKeys);
-    for (int i = 0; i < kRows; ++i) {
+    gemm<kForwardRows, kKeys, D>(s, kKeys, q, D, kt, 2 * kKeys);
+    for (int i = 0; i < kForwardRows; ++i) {
       V x[4], most = all(top[i]);
       for (int j = 0; j < 4; ++j) {
         const V score = _mm512_mul_ps(load(s + i * kKeys + 16 * j), all(kScale));
@@ -58,11 +60,11 @@ struct alignas(64) Forward {
       }
       total[i] += sum(added);
     }
-    gemm<kRows, D, kKeys, true>(o, D, p, kKeys, vp, 2 * D);
+    gemm<kForwardRows, D, kKeys, true>(o, D, p, kKeys, vp, 2 * D);
   }
 
   void finish(bf16* to, float* sums) {
-    for (int i = 0; i < kRows; ++i) {
+    for (int i = 0; i < kForwardRows; ++i) {
       for (int j = 0; j < D; j += 16) store(to + i * D + j, _mm512_mul_ps(load(o + i * D + j), all(1.f / total[i])));
       sums[i] = top[i] + std::log(total[i]);
     }
@@ -92,11 +94,15 @@ struct alignas(64) Rows {
 };
 
 struct alignas(64) Backward {
-  float s[kKeys * kRows], dp[kKeys * kRows], dk[kKeys * D], dv[kKeys * D];
-  bf16 p[kKeys * kRows], ds[kKeys * kRows], paired[kRows * kKeys], turned[kRows * kKeys], kp[kKeys * D];
+  float s[kKeys * kRows], dp[kKeys * kRows];
+  bf16 p[kKeys * kRows], ds[kKeys * kRows], paired[kRows * kKeys], turned[kRows * kKeys];
+  struct Sums {
+    float dk[kKeys * D], dv[kKeys * D];
+    bf16 kp[kKeys * D];
+  } sums[kGroup];
 
   // Everything is turned: rows of these matrices are keys, columns are query rows.
-  void add(const Rows& r, const bf16* k, const bf16* v, int v_stride, int key, float* dq) {
+  void add(const Rows& r, const bf16* k, const bf16* v, int v_stride, int key, Sums& to, float* dq) {
     gemm<kKeys, kRows, D>(s, kRows, k, D, r.qt, 2 * kRows);
     gemm<kKeys, kRows, D>(dp, kRows, v, v_stride, r.dot, 2 * kRows);
     for (int j = 0; j < kKeys; ++j)
@@ -108,11 +114,11 @@ struct alignas(64) Backward {
         store(ds + j * kRows + i, _mm512_mul_ps(_mm512_mul_ps(e, all(kScale)),
                                                 _mm512_sub_ps(load(dp + j * kRows + i), load(r.delta + i))));
       }
-    gemm<kKeys, D, kRows, true>(dv, D, p, kRows, r.dop, 2 * D);
-    gemm<kKeys, D, kRows, true>(dk, D, ds, kRows, r.qp, 2 * D);
+    gemm<kKeys, D, kRows, true>(to.dv, D, p, kRows, r.dop, 2 * D);
+    gemm<kKeys, D, kRows, true>(to.dk, D, ds, kRows, r.qp, 2 * D);
     pack_transposed<kKeys, kRows>(paired, ds, kRows);
     unpair<kRows, kKeys>(turned, paired);
-    gemm<kRows, D, kKeys, true>(dq, D, turned, kKeys, kp, 2 * D);
+    gemm<kRows, D, kKeys, true>(dq, D, turned, kKeys, to.kp, 2 * D);
   }
 };
 
@@ -127,10 +133,10 @@ extern "C" void attention_forward(const bf16* q, const bf16* k, const bf16* v, s
     pack_transposed<kKeys, D>(&kt[key * D], k + key * D, D);
     pack<kKeys, D>(&vp[key * D], v + key * v_stride, int(v_stride));
   }
-  for (std::int64_t row = 0; row < rows; row += kRows / kHeads) {
+  for (std::int64_t row = 0; row < rows; row += kForwardRows / kHeads) {
     const std::int64_t i = row * kHeads;
     work.start();
-    for (int key = 0; key <= at[row + kRows / kHeads - 1]; key += kKeys)
+    for (int key = 0; key <= at[row + kForwardRows / kHeads - 1]; key += kKeys)
       work.add(q + i * D, &kt[std::int64_t{key} * D], &vp[std::int64_t{key} * D], at + row, key);
     work.finish(o + i * D, sums + i);
   }
@@ -148,13 +154,23 @@ extern "C" void attention_backward(const bf16* q, const bf16* k, const bf16* v, 
     const std::int64_t i = b * kRows;
     packed[b].set(q + i * D, o + i * D, dout + i * D, sums + i, dsums + i, at + i / kHeads);
   }
-  for (std::int64_t key = 0; key < keys; key += kKeys) {
-    std::memset(work.dk, 0, sizeof work.dk + sizeof work.dv);
-    pack<kKeys, D>(work.kp, k + key * D, D);
+  for (std::int64_t from = 0; from < keys; from += kKeys * kGroup) {
+    const int group = int(keys - from < kKeys * kGroup ? (keys - from) / kKeys : kGroup);
+    for (int g = 0; g < group; ++g) {
+      Backward::Sums& sum = work.sums[g];
+      std::memset(sum.dk, 0, sizeof sum.dk + sizeof sum.dv);
+      pack<kKeys, D>(sum.kp, k + (from + g * kKeys) * D, D);
+    }
     for (std::int64_t b = 0; b < blocks; ++b)
-      if (packed[b].last >= key)
-        work.add(packed[b], k + key * D, v + key * v_stride, int(v_stride), int(key), dq + b * kRows * D);
-    std::memcpy(dk + key * D, work.dk, sizeof work.dk);
-    std::memcpy(dv + key * D, work.dv, sizeof work.dv);
+      for (int g = 0; g < group; ++g) {
+        const std::int64_t key = from + g * kKeys;
+        if (packed[b].last >= key)
+          work.add(packed[b], k + key * D, v + key * v_stride, int(v_stride), int(key), work.sums[g],
+                   dq + b * kRows * D);
+      }
+    for (int g = 0; g < group; ++g) {
+      std::memcpy(dk + (from + g * kKeys) * D, work.sums[g].dk, sizeof work.sums[g].dk);
+      std::memcpy(dv + (from + g * kKeys) * D, work.sums[g].dv, sizeof work.sums[g].dv);
+    }
   }
 }
