@@ -125,9 +125,8 @@ Result<std::int64_t> choose_context(std::int64_t given, std::int64_t usual,
 
 std::string describe_memory(const Qwen3_5& model, const EngineMemory& memory) {
   return fmt::format(
-      "memory: weights {}, KV cache {} ({} tokens), states {}, {} more for kept prefixes, logits "
-      "{}, "
-      "workspace {}",
+      "memory: weights {}, KV cache {} ({} tokens), states {}, {} more for kept prefixes, "
+      "logits {}, workspace {}",
       format_bytes(model.weight_bytes()), format_bytes(memory.kv_bytes),
       memory.kv_block_count * kKvBlockTokens, format_bytes(memory.state_bytes),
       format_bytes(memory.reuse_bytes), format_bytes(memory.logits_bytes),

@@ -436,6 +436,7 @@ TEST(HybridCache, AStateThatTwoSequencesMadeIsDroppedByNeither) {
   const Tokens tokens(192, 1);
   SequenceCache one;
   SequenceCache two;
+  SlotId made = 0;
   for (SequenceCache* sequence : {&one, &two}) {
     cache.open(*sequence, "");
     cache.resume(*sequence, {});
@@ -443,9 +444,12 @@ TEST(HybridCache, AStateThatTwoSequencesMadeIsDroppedByNeither) {
     const auto slot = cache.reserve_checkpoint(*sequence, 128, 2.0);
     ASSERT_TRUE(slot);
     cache.share(*sequence, tokens, 192);
-    EXPECT_EQ(cache.keep_checkpoint(*sequence, 128, *slot, 2.0) == *slot, sequence == &one);
+    made = cache.keep_checkpoint(*sequence, 128, *slot, 2.0);
+    EXPECT_EQ(made == *slot, sequence == &one);
   }
   cache.drop_unused_checkpoint(one, 128, one.state_slot);  // not the slot it is in
+  EXPECT_EQ(known(cache, tokens), 128);
+  cache.drop_unused_checkpoint(one, 128, made);  // the other one made it too
   EXPECT_EQ(known(cache, tokens), 128);
   cache.close(one);
   cache.close(two);

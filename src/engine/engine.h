@@ -25,8 +25,7 @@ struct EngineConfig {
   std::int64_t queue_max = 64;          // waiting for those to end; a full queue is an Error
   std::int64_t prefill_step_max = 512;  // prompt tokens of one step, over all sequences
   std::int64_t sampled_vocab_size = 0;  // ids that may be sampled: [0, this); 0: all of the model
-  std::int64_t kv_tokens_max =
-      0;  // KV memory, over all running sequences; 0: sequences_max contexts
+  std::int64_t kv_tokens_max = 0;       // KV memory, over all that run; 0: sequences_max contexts
   // Memory for computed prefixes that are kept for later requests, beyond what runs; 0: none is.
   std::size_t reuse_bytes = 0;
 };

@@ -16,6 +16,9 @@ std::int64_t sampled_ids(const EngineConfig& config, const Qwen3_5& model) {
   return config.sampled_vocab_size != 0 ? config.sampled_vocab_size : model.config().vocab_size;
 }
 
+// What the cache shares is what the model fills.
+static_assert(kPrefixBlockTokens == kKvBlockTokens);
+
 // Whatever else is kept, others are certain to go on from here.
 constexpr double kAwaitedWeight = 1e12;
 
@@ -156,7 +159,7 @@ bool EngineLoop::follow(Sequence& sequence) {
   const auto prompt = sequence.prompt().first(static_cast<std::size_t>(sequence.prompt_tokens) - 1);
   const std::int64_t most = whole_blocks(std::ssize(prompt));
   Sequence* leader = nullptr;
-  std::int64_t leader_tokens = memory_.cache.known_tokens(sequence.cache, prompt);
+  std::int64_t leader_tokens = 0;
   for (const auto& other : sequences_) {
     if (other->id >= sequence.id || leader_tokens == most) {
       break;
@@ -172,7 +175,7 @@ bool EngineLoop::follow(Sequence& sequence) {
       leader_tokens = shared;
     }
   }
-  if (leader == nullptr) {
+  if (leader == nullptr || leader_tokens <= memory_.cache.known_tokens(sequence.cache, prompt)) {
     return false;
   }
   sequence.leader = leader->id;

@@ -26,16 +26,6 @@ EngineConfig small_config() {
           .sampled_vocab_size = kNanToken};
 }
 
-Request make_request(std::int64_t prompt_tokens, std::int64_t tokens_max, TokenId first = 1) {
-  Request request;
-  request.id = "r" + std::to_string(first);
-  for (std::int64_t i = 0; i < prompt_tokens; ++i) {
-    request.token_ids.push_back(static_cast<TokenId>((first + i * i) % kNanToken));
-  }
-  request.stop.tokens_max = tokens_max;
-  return request;
-}
-
 std::unique_ptr<Engine> start(FakeModel& model, const EngineConfig& config = small_config()) {
   auto engine = Engine::start(model, config);
   SLUICE_CHECK(engine.has_value());

@@ -1,10 +1,11 @@
-// For tests: what FakeModel's answer to a request must be, computed one token after another without
-// any engine, batch or cache.
+// For tests: requests to FakeModel, and what its answer to one must be, computed one token after
+// another without any engine, batch or cache.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/engine.h"
@@ -12,6 +13,17 @@
 #include "sampling/sampler.h"
 
 namespace sluice {
+
+inline Request make_request(std::int64_t prompt_tokens, std::int64_t tokens_max,
+                            TokenId first = 1) {
+  Request request;
+  request.id = "r" + std::to_string(first);
+  for (std::int64_t i = 0; i < prompt_tokens; ++i) {
+    request.token_ids.push_back(static_cast<TokenId>((first + i * i) % kNanToken));
+  }
+  request.stop.tokens_max = tokens_max;
+  return request;
+}
 
 // The token events up to the end, and the end.
 struct FakeAnswer {

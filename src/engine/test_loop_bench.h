@@ -101,15 +101,4 @@ inline Collected collect(GenerationStream& stream) {
   return collected;
 }
 
-inline Request make_request(std::int64_t prompt_tokens, std::int64_t tokens_max,
-                            TokenId first = 1) {
-  Request request;
-  request.id = "r" + std::to_string(first);
-  for (std::int64_t i = 0; i < prompt_tokens; ++i) {
-    request.token_ids.push_back(static_cast<TokenId>((first + i * i) % kNanToken));
-  }
-  request.stop.tokens_max = tokens_max;
-  return request;
-}
-
 }  // namespace sluice
