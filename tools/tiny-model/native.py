@@ -1,6 +1,6 @@
-"""The pieces of reference.py for training: bfloat16 products on AMX, compiled from native/ at first use.
+"""The pieces of reference.py for training: bfloat16 matrices, compiled from native/ at first use.
 
-Each function is an autograd.Function around C functions on plain pointers. One thread: parallel
+Products run on AMX or, where there is none, on AVX-512. Each function is an autograd.Function around C functions on plain pointers. One thread: parallel
 training is by processes. x is float32; projections and what goes into the next product are bfloat16.
 """
 import ctypes
@@ -18,7 +18,7 @@ import config
 from config import text as c
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "native")
-FLAGS = ["-O3", "-march=sapphirerapids", "-shared", "-fPIC", "-Wno-uninitialized", "-Wno-maybe-uninitialized"]
+FLAGS = ["-O3", "-march=native", "-shared", "-fPIC", "-Wno-uninitialized", "-Wno-maybe-uninitialized"]
 LOW = torch.bfloat16
 
 
@@ -39,7 +39,7 @@ def library():
 
 def available():
     with open("/proc/cpuinfo") as f:
-        return "amx_bf16" in f.read()
+        return "avx512_bf16" in f.read()
 
 
 def call(name, *arguments):

@@ -1,7 +1,7 @@
-// The forms that products want of matrices: rounded, paired, turned.  Paired: see amx.h.
+// The forms that products want of matrices: rounded, paired, turned.  Paired: see products.h.
 #pragma once
 
-#include "amx.h"
+#include "products.h"
 
 inline __m512i pair(V row0, V row1) {
   alignas(64) static constexpr std::uint16_t order[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,

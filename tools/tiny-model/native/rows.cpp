@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "amx.h"
+#include "products.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-// Small matrix products with AMX, and vector functions, for the trainer.
+// Small matrix products with AMX or, where the machine has none, AVX-512, and vector functions, for the trainer.
 //
 // gemm: C[M,N] fp32 (+)= A[M,K] . B[K,N], A bf16 row-major, B "paired": [K/2][N][2], so that one 32-bit
 // lane holds rows 2i and 2i+1 of a column.  All sizes are multiples of 32.  Everything is for one thread.
@@ -63,6 +63,7 @@ inline void fetch_to_write(bf16* p, int n) {
   for (int i = 0; i < n; i += 32) __builtin_prefetch(p + i, 1);
 }
 
+#ifdef __AMX_BF16__
 // ---------------------------------------------------------------------------------------------- tiles
 
 struct alignas(64) TileConfig {
@@ -118,6 +119,50 @@ inline void gemm_of(float* C, int ldc, const bf16* A, int lda, const bf16* B, in
       _tile_stored(3, c1 + 16, ldc * 4);
     }
 }
+
+#else
+
+// Without AMX, in fp32, which is faster than AVX-512's bf16 product.
+struct Tiles {
+  Tiles() {}
+};
+
+template <int M, int N, bool accumulate>
+inline void gemm_of(float* C, int ldc, const bf16* A, int lda, const bf16* B, int ldb, int K) {
+  constexpr int kRows = 8, kDepth = 256;  // of A, widened once for all columns
+  alignas(64) float a[kRows * kDepth];
+  for (int from = 0; from < K; from += kDepth) {
+    const int depth = K - from < kDepth ? K - from : kDepth;
+    for (int m = 0; m < M; m += kRows) {
+      for (int r = 0; r < kRows; ++r)
+        for (int k = 0; k < depth; k += 16) store(a + r * kDepth + k, load(A + (m + r) * lda + from + k));
+      for (int n = 0; n < N; n += 32) {
+        V sums[kRows][2];
+        for (int r = 0; r < kRows; ++r)
+          for (int j = 0; j < 2; ++j)
+            sums[r][j] = accumulate || from ? load(C + (m + r) * ldc + n + 16 * j) : _mm512_setzero_ps();
+        const bf16* b = B + from / 2 * ldb + n * 2;
+        for (int k = 0; k < depth; k += 2, b += ldb) {
+          V even[2], odd[2];
+          for (int j = 0; j < 2; ++j) {
+            const __m512i pairs = _mm512_loadu_si512(b + 32 * j);
+            even[j] = _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16));
+            odd[j] = _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(int(0xffff0000))));
+          }
+#pragma GCC unroll 8
+          for (int r = 0; r < kRows; ++r) {
+            const V x = all(a[r * kDepth + k]), y = all(a[r * kDepth + k + 1]);
+            for (int j = 0; j < 2; ++j) sums[r][j] = fma(y, odd[j], fma(x, even[j], sums[r][j]));
+          }
+        }
+        for (int r = 0; r < kRows; ++r)
+          for (int j = 0; j < 2; ++j) store(C + (m + r) * ldc + n + 16 * j, sums[r][j]);
+      }
+    }
+  }
+}
+
+#endif
 
 template <int M, int N, int K, bool accumulate = false>
 inline void gemm(float* C, int ldc, const bf16* A, int lda, const bf16* B, int ldb) {
