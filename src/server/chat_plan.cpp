@@ -1,0 +1,71 @@
+#include "server/chat_plan.h"
+
+#include <utility>
+
+#include "api/chat_prompt.h"
+#include "server/error_map.h"
+
+namespace sluice {
+namespace {
+
+// The continued turn, said again at the head of the answer.
+std::vector<AnswerDelta> echo_of(const ChatRequest& request) {
+  std::vector<AnswerDelta> deltas;
+  if (!request.echo || !request.continuation) {
+    return deltas;
+  }
+  const TurnContinuation& turn = *request.continuation;
+  if (!turn.reasoning.empty()) {
+    deltas.push_back({AnswerPart::reasoning, turn.reasoning, {}});
+  }
+  if (!turn.text.empty()) {
+    deltas.push_back(
+        {turn.reasoning_open ? AnswerPart::reasoning : AnswerPart::content, turn.text, {}});
+  }
+  return deltas;
+}
+
+}  // namespace
+
+ApiResult<EncodedChat> encode_chat(const Backend& backend, const ChatRequest& request,
+                                   const std::string& param) {
+  const Tokenizer& tokenizer = backend.model->tokenizer;
+  const auto prompt = make_chat_prompt(request, backend.model->chat_template, tokenizer);
+  if (!prompt) {
+    return std::unexpected(prompt_error(prompt.error(), param));
+  }
+  auto token_ids = tokenizer.encode(prompt->text);
+  if (!token_ids) {
+    return std::unexpected(prompt_error(token_ids.error(), param));
+  }
+  return EncodedChat{std::move(*token_ids), prompt->reasoning_open};
+}
+
+ApiResult<GenerationPlan> plan_chat(const Backend& backend, const HttpRequest& http,
+                                    const ChatRequest& request, const EncodedChat& encoded,
+                                    const std::string& param) {
+  const GenerationFields& fields = request.generation;
+  if (const auto error = check_model(backend, fields)) {
+    return std::unexpected(*error);
+  }
+  const auto tokens_max = answer_tokens_max(backend, fields, std::ssize(encoded.token_ids), param);
+  if (!tokens_max) {
+    return std::unexpected(tokens_max.error());
+  }
+  const AnswerRules rules{.starts_inside_reasoning = encoded.reasoning_open,
+                          .stop = fields.stop,
+                          .stop_everywhere = fields.stop_everywhere,
+                          .keep_stop_text = fields.keep_stop_text};
+  GenerationPlan plan = make_plan(fields, http);
+  plan.sequences = plan_sequences(backend, fields, http, encoded.token_ids, *tokens_max, rules);
+  if (const auto error = check_sequence_count(backend, plan, "n")) {
+    return std::unexpected(*error);
+  }
+  for (PlannedSequence& sequence : plan.sequences) {
+    sequence.opening = echo_of(request);
+  }
+  plan.ignored = request.ignored;
+  return plan;
+}
+
+}  // namespace sluice

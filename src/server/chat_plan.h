@@ -1,0 +1,29 @@
+// From a conversation to the sequences that answer it: the steps every dialect of conversations
+// shares between its parser and its form of the reply.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "api/openai_chat.h"
+#include "server/backend.h"
+#include "server/generation_plan.h"
+
+namespace sluice {
+
+struct EncodedChat {
+  std::vector<TokenId> token_ids;  // the prompt
+  bool reasoning_open = false;     // the answer starts inside the reasoning
+};
+
+// Renders and encodes. `param` names the field the conversation came from.
+ApiResult<EncodedChat> encode_chat(const Backend& backend, const ChatRequest& request,
+                                   const std::string& param);
+
+// Everything but the form of the reply. Errors: an unknown model, a prompt that leaves no room,
+// more answers than this server may ever run.
+ApiResult<GenerationPlan> plan_chat(const Backend& backend, const HttpRequest& http,
+                                    const ChatRequest& request, const EncodedChat& encoded,
+                                    const std::string& param);
+
+}  // namespace sluice
