@@ -95,8 +95,8 @@ class Engine {
   // new events are ready: it must only wake the reader, must not throw, and is never called after
   // the stream is dropped. A prompt that leaves less than tokens_max of the context is answered up
   // to the end of the context (FinishReason::length). Errors: invalid_argument (empty prompt, id
-  // out of range, sampling range), resource_exhausted (prompt of context_max tokens or more; queue
-  // full).
+  // out of range, sampling range, a constraint that cannot start), resource_exhausted (prompt of
+  // context_max tokens or more; queue full).
   virtual Result<std::shared_ptr<GenerationStream>> submit(Request request,
                                                            std::function<void()> on_ready) = 0;
 

@@ -80,7 +80,7 @@ EngineLoop::EngineLoop(Qwen3_5& model, const EngineConfig& config, std::int64_t 
       scheduler_(scheduler_config(config, model.options(), block_count)),
       batch_builder_(
           {.tokens_max = model.options().step_tokens_max, .sequences_max = config.sequences_max}),
-      sampler_(sampled_ids(config, model)),
+      token_chooser_(sampled_ids(config, model)),
       sampled_vocab_size_(sampled_ids(config, model)) {
   sequences_.reserve(static_cast<std::size_t>(outstanding_max(config)));
   planned_.reserve(static_cast<std::size_t>(config.sequences_max));
@@ -280,24 +280,18 @@ void EngineLoop::choose_tokens(const StepPlan& plan) {
 }
 
 void EngineLoop::choose_token(Sequence& sequence, std::span<const float> logits) {
-  const std::int64_t position = std::ssize(sequence.tokens);
-  Result<TokenEvent> chosen = sampler_.sample({.logits = logits,
-                                               .prompt = sequence.prompt(),
-                                               .generated = sequence.generated(),
-                                               .allowed = {},
-                                               .position = position},
-                                              sequence.sampling);
+  Result<ChosenToken> chosen = token_chooser_.choose(sequence, logits);
   if (!sequence.prefilled_at) {
     sequence.prefilled_at = clock_.now();
   }
   if (!chosen) {
     Error error = std::move(chosen).error();
     error.message = "request " + sequence.request_id + ", token at position " +
-                    std::to_string(position) + ": " + error.message;
+                    std::to_string(std::ssize(sequence.tokens)) + ": " + error.message;
     finish(sequence, {.reason = FinishReason::error, .error = std::move(error)});
     return;
   }
-  const TokenId token = chosen->token_id;
+  const TokenId token = chosen->event.token_id;
   if (std::find(sequence.stop_token_ids.begin(), sequence.stop_token_ids.end(), token) !=
       sequence.stop_token_ids.end()) {
     finish(sequence, {.reason = FinishReason::stop, .stop_token_id = token});
@@ -305,8 +299,10 @@ void EngineLoop::choose_token(Sequence& sequence, std::span<const float> logits)
   }
   sequence.tokens.push_back(token);
   scheduler_.append_token(sequence.id);
-  delivery_of(sequence).token = std::move(*chosen);
-  if (sequence.generated_tokens() == sequence.tokens_max) {
+  delivery_of(sequence).token = std::move(chosen->event);
+  if (chosen->is_last) {  // said at once: finding out would take another forward pass
+    finish(sequence, {.reason = FinishReason::stop});
+  } else if (sequence.generated_tokens() == sequence.tokens_max) {
     finish(sequence, {.reason = FinishReason::length});
   }
 }

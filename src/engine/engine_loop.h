@@ -5,7 +5,8 @@
 // status was published: who sees a request finished also sees its place free.
 //
 // Thread rule: one owner (the engine thread). Everything large is reserved at create(); a step
-// allocates only the top log-probabilities of a token event and the nodes of the prefix tree.
+// allocates only the top log-probabilities of a token event, the nodes of the prefix tree and what
+// constraints need.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,8 @@
 #include "engine/batch_builder.h"
 #include "engine/engine.h"
 #include "engine/sequence.h"
+#include "engine/token_chooser.h"
 #include "platform/aligned_buffer.h"
-#include "sampling/sampler.h"
 #include "scheduler/scheduler.h"
 
 namespace sluice {
@@ -85,7 +86,7 @@ class EngineLoop {
   Memory memory_;
   Scheduler scheduler_;
   BatchBuilder batch_builder_;
-  Sampler sampler_;
+  TokenChooser token_chooser_;
   std::int64_t sampled_vocab_size_;
   std::vector<std::unique_ptr<Sequence>> sequences_;  // waiting and running, ascending id
   std::vector<Sequence*> planned_;                    // of the current plan, row by row

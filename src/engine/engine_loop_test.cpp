@@ -39,6 +39,11 @@ Request random_request(std::mt19937_64& random, std::int64_t context_max) {
     request.sampling.presence_penalty = 0.5F;
     request.sampling.seed = random();
   }
+  if (below(3) == 0) {
+    request.constraint = fake_constraint({.seed = random(),
+                                          .tokens_max = 1 + below(40),
+                                          .failing_at = below(4) == 0 ? below(20) : 1000});
+  }
   return request;
 }
 
@@ -228,6 +233,103 @@ TEST(EngineLoop, BrokenLogitsEndThatRequestAlone) {
   EXPECT_NE(collected.finished->error->message.find("position 30"), std::string::npos);
   EXPECT_EQ(collect(*good).answer, fake_answer(make_request(30, 20, 2), small_config()));
   EXPECT_EQ(bench.loop->status().kv_blocks_used, 0);
+}
+
+TEST(EngineLoop, AConstraintNarrowsTheChoiceOfItsRequestAlone) {
+  Bench bench;
+  Request request = make_request(30, 40);
+  const auto free = bench.submit(request);
+  request.constraint = fake_constraint({.tokens_max = 20});
+  const auto first = bench.submit(request);
+  const auto second = bench.submit(request);  // starts a constraint of its own
+  bench.run();
+  const FakeAnswer constrained = collect(*first).answer;
+  EXPECT_EQ(constrained, fake_answer(request, small_config()));
+  EXPECT_EQ(constrained.token_ids.size(), 20U);
+  EXPECT_EQ(constrained.reason, FinishReason::stop);
+  EXPECT_EQ(collect(*second).answer, constrained);
+  request.constraint = nullptr;
+  EXPECT_EQ(collect(*free).answer, fake_answer(request, small_config()));
+  EXPECT_NE(fake_answer(request, small_config()).token_ids, constrained.token_ids);
+}
+
+// Allows tokens[0], then tokens[1], ...; nothing after the last.
+class ForcedTokens final : public TokenConstraint, public ConstraintFactory {
+ public:
+  explicit ForcedTokens(std::vector<TokenId> tokens) : tokens_(std::move(tokens)) {}
+  Result<std::unique_ptr<TokenConstraint>> start() const override {
+    return std::make_unique<ForcedTokens>(tokens_);
+  }
+  Result<bool> narrow(std::span<std::uint32_t> allowed) override {
+    std::ranges::fill(allowed, 0);
+    if (next_ < tokens_.size()) {
+      const auto id = static_cast<std::size_t>(tokens_[next_]);
+      allowed[id / 32] = std::uint32_t{1} << (id % 32);
+    }
+    return true;
+  }
+  Result<void> accept(TokenId token) override {
+    EXPECT_EQ(token, tokens_.at(next_++));
+    return {};
+  }
+  Result<bool> is_finished() override { return false; }
+
+ private:
+  std::vector<TokenId> tokens_;
+  std::size_t next_ = 0;
+};
+
+TEST(EngineLoop, ATokenIsForcedByAllowingNoOther) {
+  for (const float temperature : {0.0F, 1.0F}) {
+    Bench bench;
+    Request request = make_request(30, 5);
+    request.sampling.temperature = temperature;
+    request.sampling.logprobs = 2;
+    request.sampling.logit_bias = {{59, -100.0F}};
+    request.constraint = std::make_shared<ForcedTokens>(std::vector<TokenId>{59, 0, 31, 32, 59});
+    const auto stream = bench.submit(request);
+    bench.run();
+    const auto token = std::get<TokenEvent>(*stream->try_next());
+    EXPECT_EQ(token.token_id, 59);
+    // The log-probability is that of the model, which would rather have said another token.
+    EXPECT_GT(token.top_logprobs.at(0).logprob, *token.logprob);
+    EXPECT_GT(*token.logprob, -20.0F);
+    EXPECT_EQ(collect(*stream).answer.token_ids, (std::vector<TokenId>{0, 31, 32, 59}));
+  }
+}
+
+TEST(EngineLoop, AConstraintThatFailsOrAllowsNothingEndsThatRequestAlone) {
+  Bench bench;
+  Request request = make_request(30, 20);
+  request.id = "the stuck one";
+  request.constraint = std::make_shared<ForcedTokens>(std::vector<TokenId>{1, 2, 60});
+  const auto stuck = bench.submit(request);  // 60 is beyond the sampled vocabulary
+  request.constraint = fake_constraint({.failing_at = 4});
+  const auto failing = bench.submit(request);
+  const auto good = bench.submit(make_request(30, 20, 2));
+  bench.run();
+  const Collected collected = collect(*stuck);
+  EXPECT_EQ(collected.answer, (FakeAnswer{{1, 2}, FinishReason::error}));
+  EXPECT_EQ(collected.finished->error->code, ErrorCode::invalid_argument);
+  EXPECT_NE(collected.finished->error->message.find("the stuck one"), std::string::npos);
+  EXPECT_NE(collected.finished->error->message.find("position 32"), std::string::npos);
+  const Collected failed = collect(*failing);
+  EXPECT_EQ(failed.answer.token_ids.size(), 4U);
+  EXPECT_EQ(failed.finished->error->code, ErrorCode::resource_exhausted);
+  EXPECT_EQ(collect(*good).answer, fake_answer(make_request(30, 20, 2), small_config()));
+  EXPECT_EQ(bench.loop->status().kv_blocks_used, 0);
+}
+
+TEST(EngineLoop, AnAnswerThatIsCompleteAtItsLimitIsComplete) {
+  Bench bench;
+  Request request = make_request(30, 7);
+  request.constraint = fake_constraint({.tokens_max = 7});
+  const auto stream = bench.submit(request);
+  bench.run();
+  const Collected collected = collect(*stream);
+  EXPECT_EQ(collected.answer.token_ids.size(), 7U);
+  EXPECT_EQ(collected.answer.reason, FinishReason::stop);
+  EXPECT_FALSE(collected.finished->stop_token_id);
 }
 
 TEST(EngineLoop, MemoryIsReservedForTheWholeAnswer) {

@@ -115,6 +115,13 @@ TEST(Engine, BadRequestsAreRefusedWithFieldAndNumbers) {
             "stop_token_ids[1]");
   EXPECT_EQ(refusal([](Request& r) { r.stop.stop_token_ids.assign(2000, 1); }).where,
             "stop_token_ids");
+  struct Unstartable final : ConstraintFactory {
+    Result<std::unique_ptr<TokenConstraint>> start() const override {
+      return fail(ErrorCode::resource_exhausted, "cannot start");
+    }
+  };
+  EXPECT_EQ(refusal([](Request& r) { r.constraint = std::make_shared<Unstartable>(); }).message,
+            "cannot start");
   const Error too_long = refusal([](Request& r) { r.token_ids.assign(512, 1); });
   EXPECT_EQ(too_long.code, ErrorCode::resource_exhausted);
   EXPECT_NE(too_long.message.find("512"), std::string::npos);

@@ -68,6 +68,10 @@ Result<std::unique_ptr<Sequence>> make_sequence(Request request, std::function<v
                                                 const SequenceLimits& limits,
                                                 Clock::TimePoint now) {
   SLUICE_TRY(check_request(request, limits));
+  std::unique_ptr<TokenConstraint> constraint;
+  if (request.constraint != nullptr) {
+    constraint = SLUICE_TRY(request.constraint->start());
+  }
   try {
     auto sequence = std::make_unique<Sequence>();
     sequence->request_id = std::move(request.id);
@@ -85,6 +89,7 @@ Result<std::unique_ptr<Sequence>> make_sequence(Request request, std::function<v
     sequence->cache_salt = std::move(request.cache_salt);
     sequence->keep_at = std::move(request.stable_positions);
     sequence->events = std::make_shared<EventQueue>(sequence->tokens_max, std::move(on_ready));
+    sequence->constraint = std::move(constraint);
     sequence->submitted_at = now;
     return sequence;
   } catch (const std::bad_alloc&) {

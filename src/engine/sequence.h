@@ -17,6 +17,7 @@
 #include "engine/generation_stream.h"
 #include "model/forward_batch.h"
 #include "request/request.h"
+#include "request/token_constraint.h"
 #include "scheduler/step_plan.h"
 
 namespace sluice {
@@ -30,6 +31,7 @@ struct Sequence {
   std::int64_t tokens_max = 0;  // generated at most; prompt_tokens + tokens_max <= context_max
   std::vector<TokenId> tokens;  // prompt, then generated; reserved for all
   std::shared_ptr<EventQueue> events;
+  std::unique_ptr<TokenConstraint> constraint;  // has accepted all generated tokens; may be null
 
   std::string cache_salt;
   std::vector<std::int64_t> keep_at;  // see engine/checkpoint_policy.h; ascending

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,6 +11,8 @@
 namespace sluice {
 
 using TokenId = std::int32_t;
+
+class ConstraintFactory;  // request/token_constraint.h
 
 inline constexpr std::int32_t kLogprobsMax = 20;     // alternatives per token
 inline constexpr std::int64_t kLogitBiasMax = 1024;  // entries of one request
@@ -48,6 +51,9 @@ struct Request {
   // Prompt positions, ascending, up to which a later prompt is likely to be the same: where the
   // messages of a conversation begin. Hints for what is worth keeping; they change no result.
   std::vector<std::int64_t> stable_positions;
+  // Which tokens may be chosen; null: all. Copies of a request share it, each sequence starts its
+  // own constraint from it.
+  std::shared_ptr<const ConstraintFactory> constraint;
 };
 
 enum class FinishReason { stop, length, cancelled, error };
