@@ -9,7 +9,7 @@ namespace {
 void add_delta(AnswerPart part, std::string text, std::vector<TokenEvent> tokens,
                std::vector<AnswerDelta>& deltas) {
   if (deltas.empty() || deltas.back().part != part) {
-    deltas.push_back({part, std::move(text), std::move(tokens)});
+    deltas.push_back({.part = part, .text = std::move(text), .tokens = std::move(tokens)});
     return;
   }
   deltas.back().text += text;

@@ -27,11 +27,20 @@ struct AnswerRules {
   bool keep_stop_text = false;
 };
 
-// New text of one part. tokens: those whose text begins in it (tags and cut text have none).
+// What opens a tool call.
+struct CallHead {
+  std::string id;
+  std::string name;
+};
+
+// New text of one part. tokens: those whose text begins in it (tags, calls and cut text have none).
+// A call comes in several deltas: one with its head and no text, then pieces of its arguments,
+// which together are the text of a JSON object. One call at a time.
 struct AnswerDelta {
   AnswerPart part = AnswerPart::content;
   std::string text;
-  std::vector<TokenEvent> tokens;
+  std::vector<TokenEvent> tokens = {};
+  std::optional<CallHead> call = {};
 };
 
 class AnswerParser {

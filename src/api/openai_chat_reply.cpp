@@ -1,6 +1,9 @@
 // See openai_chat_reply.h. A delta has one kind of text, or none; keys without a value are left
-// out, and after the role no delta is empty but the last.
+// out, and after the role no delta is empty but the last. A call is opened by a delta with its id
+// and whole name; later ones carry pieces of its arguments.
 #include "api/openai_chat_reply.h"
+
+#include <fmt/format.h>
 
 #include <utility>
 
@@ -24,13 +27,27 @@ void put_reasoning(ReasoningFormat format, const std::string& text, json::object
   }
 }
 
+// A limit wins over a call: what was cut must not be run.
+json::string finish_reason(const AnswerEnd& end) {
+  const bool calls = end.reason == FinishReason::stop && end.has_complete_call;
+  return calls ? json::string("tool_calls") : finish_reason_json(end.reason);
+}
+
+json::object call_json(const ToolCall& call) {
+  return json::object{
+      {"id", call.id},
+      {"type", "function"},
+      {"function", json::object{{"name", call.name}, {"arguments", call.arguments}}}};
+}
+
 }  // namespace
 
 ChatReply::ChatReply(ReplyHead head, ChatReplyOptions options, TokenBytes token_bytes)
     : head_(std::move(head)),
       options_(std::move(options)),
       token_bytes_(std::move(token_bytes)),
-      inline_reasoning_open_(options_.choices, false) {}
+      inline_reasoning_open_(options_.choices, false),
+      call_counts_(options_.choices, 0) {}
 
 std::vector<SseEvent> ChatReply::begin(const AnswerUsage& usage) {
   std::vector<SseEvent> events;
@@ -48,9 +65,16 @@ std::vector<SseEvent> ChatReply::begin(const AnswerUsage& usage) {
 std::vector<SseEvent> ChatReply::delta(std::size_t choice, const AnswerDelta& delta,
                                        std::span<const TokenId> token_ids,
                                        const AnswerUsage& usage) {
+  std::vector<SseEvent> events;
+  if (delta.call && inline_reasoning_open_[choice]) {
+    inline_reasoning_open_[choice] = false;
+    json::object close{{"content", kInlineClose}};
+    events.push_back(
+        {"", to_json(chunk(json::array{chunk_choice(choice, std::move(close), {})}, usage))});
+  }
   json::object object = delta_object(choice, delta);
   if (object.empty() && token_ids.empty()) {
-    return {};
+    return events;
   }
   json::object entry = chunk_choice(choice, std::move(object), token_ids);
   const bool is_content = delta.part == AnswerPart::content;
@@ -58,13 +82,14 @@ std::vector<SseEvent> ChatReply::delta(std::size_t choice, const AnswerDelta& de
     const std::span<const TokenEvent> none;
     entry["logprobs"] = is_content ? logprobs(delta.tokens, none) : logprobs(none, delta.tokens);
   }
-  return {{"", to_json(chunk(json::array{std::move(entry)}, usage))}};
+  events.push_back({"", to_json(chunk(json::array{std::move(entry)}, usage))});
+  return events;
 }
 
 std::vector<SseEvent> ChatReply::end(std::size_t choice, const AnswerEnd& end,
                                      std::span<const TokenId> token_ids, const AnswerUsage& usage) {
   json::object entry = chunk_choice(choice, {}, token_ids);
-  entry["finish_reason"] = finish_reason_json(end.reason);
+  entry["finish_reason"] = finish_reason(end);
   entry["stop_reason"] = stop_reason_json(end);
   json::object object = chunk(json::array{std::move(entry)}, usage);
   if (end.timings) {
@@ -95,7 +120,7 @@ std::string ChatReply::whole(std::span<const ChoiceAnswer> choices, const Answer
     json::object choice{{"index", i},
                         {"message", message(answer)},
                         {"logprobs", nullptr},
-                        {"finish_reason", finish_reason_json(answer.end.reason)},
+                        {"finish_reason", finish_reason(answer.end)},
                         {"stop_reason", stop_reason_json(answer.end)}};
     if (options_.logprobs) {
       const std::span<const TokenEvent> none;
@@ -122,6 +147,9 @@ std::string ChatReply::whole(std::span<const ChoiceAnswer> choices, const Answer
 
 json::object ChatReply::delta_object(std::size_t choice, const AnswerDelta& delta) {
   json::object object;
+  if (delta.part == AnswerPart::call) {
+    return call_delta(choice, delta);
+  }
   if (delta.text.empty()) {
     return object;
   }
@@ -143,6 +171,22 @@ json::object ChatReply::delta_object(std::size_t choice, const AnswerDelta& delt
   inline_reasoning_open_[choice] = false;
   object["content"] = (closes ? std::string(kInlineClose) : std::string()) + delta.text;
   return object;
+}
+
+json::object ChatReply::call_delta(std::size_t choice, const AnswerDelta& delta) {
+  json::object call;
+  if (delta.call) {
+    call["index"] = call_counts_[choice]++;
+    call["id"] = delta.call->id;
+    call["type"] = "function";
+    call["function"] = json::object{{"name", delta.call->name}, {"arguments", delta.text}};
+  } else if (!delta.text.empty()) {
+    call["index"] = call_counts_[choice] - 1;
+    call["function"] = json::object{{"arguments", delta.text}};
+  } else {
+    return call;
+  }
+  return json::object{{"tool_calls", json::array{std::move(call)}}};
 }
 
 json::object ChatReply::chunk(json::array choices, const AnswerUsage& usage) const {
@@ -169,20 +213,25 @@ json::object ChatReply::chunk_choice(std::size_t choice, json::object delta,
 }
 
 json::object ChatReply::message(const ChoiceAnswer& answer) const {
-  json::object object{{"role", "assistant"}, {"content", answer.content}, {"refusal", nullptr}};
-  if (answer.reasoning.empty() || !options_.include_reasoning) {
-    return object;
-  }
-  if (options_.reasoning_format != ReasoningFormat::inline_tags) {
+  json::object object{{"role", "assistant"}, {"content", nullptr}, {"refusal", nullptr}};
+  std::string content = answer.content;
+  const bool returns_reasoning = !answer.reasoning.empty() && options_.include_reasoning;
+  if (returns_reasoning && options_.reasoning_format == ReasoningFormat::inline_tags) {
+    const bool closed = !answer.content.empty() || !answer.calls.empty();
+    content = fmt::format("{}{}{}{}", kInlineOpen, answer.reasoning, closed ? kInlineClose : "",
+                          answer.content);
+  } else if (returns_reasoning) {
     put_reasoning(options_.reasoning_format, answer.reasoning, object);
-    return object;
   }
-  std::string content = std::string(kInlineOpen) + answer.reasoning;
-  if (!answer.content.empty()) {
-    content += kInlineClose;
-    content += answer.content;
+  if (!content.empty() || answer.calls.empty()) {
+    object["content"] = content;
   }
-  object["content"] = content;
+  if (!answer.calls.empty()) {
+    json::array& calls = object["tool_calls"].emplace_array();
+    for (const ToolCall& call : answer.calls) {
+      calls.push_back(call_json(call));
+    }
+  }
   return object;
 }
 

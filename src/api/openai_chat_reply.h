@@ -35,6 +35,7 @@ class ChatReply final : public ReplyFormat {
 
  private:
   boost::json::object delta_object(std::size_t choice, const AnswerDelta& delta);
+  boost::json::object call_delta(std::size_t choice, const AnswerDelta& delta);
   boost::json::object chunk(boost::json::array choices, const AnswerUsage& usage) const;
   boost::json::object chunk_choice(std::size_t choice, boost::json::object delta,
                                    std::span<const TokenId> token_ids) const;
@@ -46,6 +47,7 @@ class ChatReply final : public ReplyFormat {
   ChatReplyOptions options_;
   TokenBytes token_bytes_;
   std::vector<bool> inline_reasoning_open_;  // per choice, for inline_tags
+  std::vector<std::size_t> call_counts_;     // per choice: calls opened so far
 };
 
 }  // namespace sluice

@@ -76,6 +76,41 @@ TEST(ChatReply, ContentIsAStringEvenWhenEmpty) {
   EXPECT_EQ(message_of({}, choice).at("content"), "");
 }
 
+ChoiceAnswer answer_with_calls() {
+  ChoiceAnswer made;
+  made.reasoning = "so";
+  made.calls = {{"call_a", "f", R"({"a": 1})", true}, {"call_b", "g", "{}", true}};
+  made.end.has_complete_call = true;
+  return made;
+}
+
+TEST(ChatReply, CallsOfAWholeReply) {
+  ChoiceAnswer choice = answer_with_calls();
+  EXPECT_EQ(to_json(message_of({}, choice)),
+            R"({"role":"assistant","content":null,"refusal":null,"reasoning_content":"so",)"
+            R"("reasoning":"so","tool_calls":[{"id":"call_a","type":"function","function":)"
+            R"({"name":"f","arguments":"{\"a\": 1}"}},{"id":"call_b","type":"function",)"
+            R"("function":{"name":"g","arguments":"{}"}}]})");
+  choice.content = "Now:";
+  EXPECT_EQ(message_of({}, choice).at("content"), "Now:");
+  choice.content = "";
+  EXPECT_EQ(message_of({.reasoning_format = ReasoningFormat::inline_tags}, choice).at("content"),
+            "<think>\nso\n</think>\n\n");
+}
+
+TEST(ChatReply, FinishReasonOfCalls) {
+  const auto finish = [](const AnswerEnd& end) {
+    ChoiceAnswer choice;
+    choice.end = end;
+    const std::vector<ChoiceAnswer> choices{choice};
+    ChatReply reply = make({});
+    return parse_json(reply.whole(choices, kUsage))->at("choices").at(0).at("finish_reason");
+  };
+  EXPECT_EQ(finish({.has_complete_call = true}), "tool_calls");
+  EXPECT_EQ(finish({.reason = FinishReason::length, .has_complete_call = true}), "length");
+  EXPECT_EQ(finish({}), "stop");
+}
+
 // The stream of one choice, as (delta objects, finish reasons).
 json::array stream_chunks(ReplyFormat& reply, const std::vector<AnswerDelta>& deltas,
                           const AnswerEnd& end) {
@@ -122,6 +157,28 @@ TEST(ChatReply, StreamShape) {
   EXPECT_EQ(to_json(chunks[6].at("choices")), "[]");
   EXPECT_EQ(chunks[6].at("usage").at("total_tokens"), 16);
   EXPECT_EQ(chunks[7], "[DONE]");
+}
+
+TEST(ChatReply, CallsOfAStream) {
+  ChatReply reply = make({.reasoning_format = ReasoningFormat::inline_tags});
+  const std::vector<AnswerDelta> deltas{
+      {.part = AnswerPart::reasoning, .text = "so"},
+      {.part = AnswerPart::call, .text = "", .call = CallHead{"call_a", "f"}},
+      {.part = AnswerPart::call, .text = R"({"a": )"},
+      {.part = AnswerPart::call, .text = "1}"},
+      {.part = AnswerPart::call, .text = "", .call = CallHead{"call_b", "g"}},
+      {.part = AnswerPart::call, .text = "{}"}};
+  const json::array chunks = stream_chunks(reply, deltas, {.has_complete_call = true});
+  ASSERT_EQ(chunks.size(), 10U);
+  const auto delta = [&](std::size_t at) {
+    return to_json(chunks[at].at("choices").at(0).at("delta"));
+  };
+  EXPECT_EQ(delta(2), R"({"content":"\n</think>\n\n"})");
+  EXPECT_EQ(delta(3), R"({"tool_calls":[{"index":0,"id":"call_a","type":"function",)"
+                      R"("function":{"name":"f","arguments":""}}]})");
+  EXPECT_EQ(delta(4), R"({"tool_calls":[{"index":0,"function":{"arguments":"{\"a\": "}}]})");
+  EXPECT_EQ(delta(7), R"({"tool_calls":[{"index":1,"function":{"arguments":"{}"}}]})");
+  EXPECT_EQ(chunks[8].at("choices").at(0).at("finish_reason"), "tool_calls");
 }
 
 TEST(ChatReply, UsageOnlyWhenAskedFor) {

@@ -15,7 +15,7 @@
 
 namespace sluice {
 
-enum class AnswerPart { reasoning, content };
+enum class AnswerPart { reasoning, content, call };
 
 // A piece of the input that belongs to one part: input bytes [begin, begin + text.size()).
 struct AnswerSegment {

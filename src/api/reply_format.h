@@ -42,15 +42,24 @@ struct AnswerUsage {
 
 struct AnswerEnd {
   FinishReason reason = FinishReason::stop;  // stop or length
-  std::optional<std::string> stop_text;
-  std::optional<TokenId> stop_token_id;  // of the request, not the model's own
-  std::optional<Timings> timings;        // when asked for
+  std::optional<std::string> stop_text = {};
+  std::optional<TokenId> stop_token_id = {};  // of the request, not the model's own
+  std::optional<Timings> timings = {};        // when asked for
+  bool has_complete_call = false;
+};
+
+struct ToolCall {
+  std::string id;
+  std::string name;
+  std::string arguments = {};  // the text of a JSON object; cut off unless complete
+  bool complete = false;
 };
 
 // A whole answer. token_ids: all generated, when asked for.
 struct ChoiceAnswer {
   std::string reasoning;
   std::string content;
+  std::vector<ToolCall> calls;
   std::vector<TokenEvent> reasoning_tokens;
   std::vector<TokenEvent> content_tokens;
   std::vector<TokenId> token_ids;

@@ -34,6 +34,13 @@ struct Choice {
   bool ended = false;
 };
 
+void collect_call(const AnswerDelta& delta, std::vector<ToolCall>& calls) {
+  if (delta.call) {
+    calls.push_back({.id = delta.call->id, .name = delta.call->name});
+  }
+  calls.back().arguments += delta.text;
+}
+
 class GenerationRun : public std::enable_shared_from_this<GenerationRun> {
  public:
   GenerationRun(const Backend& backend, std::shared_ptr<Exchange> exchange, GenerationPlan plan)
@@ -260,6 +267,10 @@ void GenerationRun::say(std::size_t index, std::vector<AnswerDelta> deltas) {
     }
     if (plan_.stream) {
       send(plan_.format->delta(index, delta, std::exchange(choice.unsent_token_ids, {}), usage_));
+      continue;
+    }
+    if (delta.part == AnswerPart::call) {
+      collect_call(delta, choice.answer.calls);
       continue;
     }
     const bool reasoning = delta.part == AnswerPart::reasoning;
