@@ -20,6 +20,7 @@ enum class ApiErrorKind {
   unsupported_parameter,
   unsupported_content,
   context_length_exceeded,
+  previous_response_not_found,
   // Where it was sent, and by whom.
   unauthorized,
   forbidden,

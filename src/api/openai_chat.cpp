@@ -166,8 +166,13 @@ ApiResult<ChatRequest> parse_chat_request(std::string body_text, const ChatDefau
   if (!object) {
     return std::unexpected(object.error());
   }
+  return parse_chat_request(*object, defaults, limits);
+}
+
+ApiResult<ChatRequest> parse_chat_request(const json::object& object, const ChatDefaults& defaults,
+                                          const RequestLimits& limits) {
   FieldReport report;
-  JsonFields body(*object, "", report);
+  JsonFields body(object, "", report);
   ChatRequest request;
   request.reasoning_format = defaults.reasoning_format;
   request.generation = read_generation_fields(body, limits);

@@ -1,6 +1,7 @@
 // POST /v1/chat/completions: the request as native types.
 #pragma once
 
+#include <boost/json/object.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +38,11 @@ struct ChatRequest {
 
 // `body` is the raw body. Errors name the field.
 ApiResult<ChatRequest> parse_chat_request(std::string body, const ChatDefaults& defaults,
+                                          const RequestLimits& limits);
+
+// The same of a body that is already parsed: other dialects are translated into it.
+ApiResult<ChatRequest> parse_chat_request(const boost::json::object& body,
+                                          const ChatDefaults& defaults,
                                           const RequestLimits& limits);
 
 // "both", "reasoning_content", "reasoning" or "none".

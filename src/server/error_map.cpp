@@ -37,6 +37,8 @@ ErrorClass class_of(ApiErrorKind kind) {
       return {400, kInvalidRequest, "unsupported_content", false};
     case ApiErrorKind::context_length_exceeded:
       return {400, kInvalidRequest, "context_length_exceeded", false};
+    case ApiErrorKind::previous_response_not_found:
+      return {400, kInvalidRequest, "previous_response_not_found", false};
     case ApiErrorKind::bad_http:
       return {400, kInvalidRequest, "bad_http", false};
     case ApiErrorKind::unsupported_endpoint:
