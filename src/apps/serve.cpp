@@ -229,6 +229,13 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
                      ->type_name("N")
                      ->capture_default_str(),
                 {0, 3600});
+  command
+      .add_option_function<std::string>(
+          "--responses-store",
+          [&server](const std::string& value) { server.responses_store = value == "on"; },
+          "Keep responses for previous_response_id and GET: on or off")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->default_str("on");
   command.add_flag("--strict-model", server.strict_model,
                    "Refuse requests that name another model");
 }

@@ -11,11 +11,14 @@
 
 namespace sluice {
 
+class ResponseStore;
+
 struct Backend {
   const ServerConfig* config = nullptr;
   const ServedModel* model = nullptr;
   Engine* engine = nullptr;
   Readiness* readiness = nullptr;
+  ResponseStore* responses = nullptr;
 };
 
 using Handler = void (*)(const Backend& backend, const std::shared_ptr<Exchange>& exchange);

@@ -24,6 +24,7 @@
 
 #include "server/error_map.h"
 #include "server/http_connection.h"
+#include "server/response_store.h"
 #include "server/router.h"
 
 namespace sluice {
@@ -39,7 +40,7 @@ class HttpServer::Impl {
         acceptor_(asio::make_strand(io_)),
         accept_pause_(acceptor_.get_executor()),
         drain_timer_(acceptor_.get_executor()),
-        backend_{&config_, &model, &engine, &readiness_} {}
+        backend_{&config_, &model, &engine, &readiness_, &responses_} {}
 
   ~Impl() {
     const std::lock_guard lock(connections_mutex_);
@@ -71,6 +72,8 @@ class HttpServer::Impl {
   // Connections live in operations of io_ and use what stands above it.
   const ServerConfig config_;
   Readiness readiness_;
+  const SteadyClock clock_;
+  ResponseStore responses_{ResponseStoreLimits{}, clock_};
   std::optional<Router> router_;
   std::mutex connections_mutex_;  // also guards closing_
   std::map<HttpConnection*, std::weak_ptr<HttpConnection>> connections_;

@@ -14,6 +14,8 @@
 #include "server/error_map.h"
 #include "server/health.h"
 #include "server/models.h"
+#include "server/responses.h"
+#include "server/stored_responses.h"
 
 namespace sluice {
 namespace {
@@ -23,13 +25,21 @@ struct Route {
   bool with_id = false;  // anything may follow "path/"
   Handler get = nullptr;
   Handler post = nullptr;
+  Handler del = nullptr;
   bool open = false;         // works without a key
   bool public_info = false;  // works without a key if the server is set up so
 };
 
-constexpr std::array<Route, 10> kRoutes{{
+constexpr std::array<Route, 13> kRoutes{{
     {.path = "/chat/completions", .post = handle_chat_completions},
     {.path = "/completions", .post = handle_completions},
+    {.path = "/responses", .post = handle_responses},
+    {.path = "/responses/input_tokens", .post = handle_response_input_tokens},
+    {.path = "/responses",
+     .with_id = true,
+     .get = handle_get_response,
+     .post = handle_cancel_response,
+     .del = handle_delete_response},
     {.path = "/models", .get = handle_models},
     {.path = "/models", .with_id = true, .get = handle_model},
     {.path = "/health", .get = handle_ready, .open = true},
@@ -70,7 +80,18 @@ Handler handler_of(const Route& route, std::string_view method) {
   if (method == "GET" || method == "HEAD") {
     return route.get;
   }
+  if (method == "DELETE") {
+    return route.del;
+  }
   return method == "POST" ? route.post : nullptr;
+}
+
+std::string allowed_methods(const Route& route) {
+  std::string methods;
+  methods += route.get != nullptr ? "GET, HEAD, " : "";
+  methods += route.post != nullptr ? "POST, " : "";
+  methods += route.del != nullptr ? "DELETE, " : "";
+  return methods + "OPTIONS";
 }
 
 ApiError unknown_path(std::string_view path) {
@@ -107,8 +128,7 @@ std::optional<HttpResponse> Router::refuse(const HttpRequest& head) {
   if (handler_of(*route, head.method) == nullptr) {
     HttpResponse response = error_response(
         head, {ApiErrorKind::method_not_allowed, "this path does not answer this method", ""});
-    response.headers.emplace_back("Allow",
-                                  route->get != nullptr ? "GET, HEAD, OPTIONS" : "POST, OPTIONS");
+    response.headers.emplace_back("Allow", allowed_methods(*route));
     return response;
   }
   const bool open = route->open || (route->public_info && access_.public_info());

@@ -1,0 +1,179 @@
+// The same order as in chat_completions.cpp: every error is found before the reply begins.
+#include "server/responses.h"
+
+#include <fmt/format.h>
+
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <charconv>
+#include <chrono>
+#include <utility>
+
+#include "api/openai_responses.h"
+#include "api/openai_responses_reply.h"
+#include "api/response_ids.h"
+#include "server/access.h"
+#include "server/chat_plan.h"
+#include "server/error_map.h"
+#include "server/generation_run.h"
+#include "server/response_store.h"
+
+namespace sluice {
+namespace {
+
+namespace json = boost::json;
+
+constexpr const char* kParam = "input";
+
+// The store as one client sees it. Remembers the turns the request goes on from: they may have left
+// the store when the answer is there.
+class ClientArchive final : public ResponseArchive {
+ public:
+  ClientArchive(ResponseStore& store, std::string owner)
+      : store_(&store), owner_(std::move(owner)) {}
+
+  std::optional<json::array> conversation(std::string_view response_id) const override {
+    auto turns = store_->turns(owner_, response_id);
+    if (!turns) {
+      return std::nullopt;
+    }
+    turns_ = std::move(*turns);
+    return ResponseStore::items_of(turns_);
+  }
+
+  std::optional<json::object> item(std::string_view item_id) const override {
+    const auto response_id = response_of_item(item_id);
+    const auto turns = response_id ? store_->turns(owner_, *response_id) : std::nullopt;
+    if (!turns) {
+      return std::nullopt;
+    }
+    for (json::value& item : ResponseStore::items_of({turns->back()})) {
+      const json::value* id = item.is_object() ? item.get_object().if_contains("id") : nullptr;
+      if (id != nullptr && id->is_string() && std::string_view(id->get_string()) == item_id) {
+        return std::move(item.get_object());
+      }
+    }
+    return std::nullopt;
+  }
+
+  const std::string& owner() const { return owner_; }
+  const ResponseStore::Turns& turns() const { return turns_; }
+
+ private:
+  ResponseStore* store_;
+  std::string owner_;
+  mutable ResponseStore::Turns turns_;
+};
+
+// The float as a person would write it: 0.7, not 0.699999988.
+double shortest(float value) {
+  const std::string text = fmt::format("{}", value);
+  double result = value;
+  std::from_chars(text.data(), text.data() + text.size(), result);
+  return result;
+}
+
+std::int64_t unix_seconds() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(now).count();
+}
+
+struct EncodedResponse {
+  ResponsesRequest request;
+  EncodedChat prompt;
+};
+
+ApiResult<EncodedResponse> encode_response(const Backend& backend, std::string body,
+                                           const ClientArchive& archive) {
+  auto request = parse_responses_request(std::move(body), backend.config->chat,
+                                         request_limits(backend), archive);
+  if (!request) {
+    return std::unexpected(std::move(request).error());
+  }
+  auto prompt = encode_chat(backend, request->chat, kParam);
+  if (!prompt) {
+    return std::unexpected(std::move(prompt).error());
+  }
+  return EncodedResponse{std::move(*request), std::move(*prompt)};
+}
+
+std::function<void(const json::object&)> store_when_final(const Backend& backend,
+                                                          const ClientArchive& archive,
+                                                          const std::string& response_id,
+                                                          json::array input_items) {
+  name_input_items(response_id, input_items);
+  return [store = backend.responses,
+          entry =
+              ResponseStore::NewResponse{archive.owner(), archive.turns(), std::move(input_items)}](
+             const json::object& response) { store->put(entry, response); };
+}
+
+ApiResult<GenerationPlan> plan_response(const Backend& backend, const HttpRequest& http,
+                                        std::string body) {
+  if (const auto error = check_admission(backend)) {
+    return std::unexpected(*error);
+  }
+  const ClientArchive archive(*backend.responses,
+                              std::string(presented_key(backend.config->api_keys, http)));
+  auto encoded = encode_response(backend, std::move(body), archive);
+  if (!encoded) {
+    return std::unexpected(std::move(encoded).error());
+  }
+  ResponsesRequest& request = encoded->request;
+  auto plan = plan_chat(backend, http, request.chat, encoded->prompt, kParam);
+  if (!plan) {
+    return plan;
+  }
+  const GenerationFields& fields = request.chat.generation;
+  const SamplingParams& sampling = plan->sequences.front().request.sampling;
+  const bool store = request.store && backend.config->responses_store;
+  request.echo["store"] = store;
+  ReplyHead head = make_reply_head(backend, fields, kResponseIdPrefix);
+  ResponseReplyOptions options{.echo = std::move(request.echo),
+                               .temperature = shortest(sampling.temperature),
+                               .top_p = shortest(sampling.top_p),
+                               .tool_targets = std::move(request.tool_targets),
+                               .include_reasoning = request.chat.include_reasoning,
+                               .summarise_reasoning = request.summarise_reasoning,
+                               .seal_reasoning = request.seal_reasoning,
+                               .logprobs = fields.logprobs >= 0,
+                               .now = unix_seconds};
+  if (store) {
+    options.on_final = store_when_final(backend, archive, head.id, std::move(request.input_items));
+  }
+  plan->format =
+      std::make_unique<ResponseReply>(std::move(head), std::move(options), token_bytes_of(backend));
+  return plan;
+}
+
+}  // namespace
+
+void handle_responses(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
+  auto plan = plan_response(backend, exchange->request(), exchange->take_body());
+  if (plan) {
+    start_generation(backend, exchange, std::move(*plan));
+  } else {
+    exchange->reply(openai_error_response(plan.error()));
+  }
+}
+
+void handle_response_input_tokens(const Backend& backend,
+                                  const std::shared_ptr<Exchange>& exchange) {
+  const HttpRequest& http = exchange->request();
+  const ClientArchive archive(*backend.responses,
+                              std::string(presented_key(backend.config->api_keys, http)));
+  const auto encoded = encode_response(backend, exchange->take_body(), archive);
+  if (!encoded) {
+    exchange->reply(openai_error_response(encoded.error()));
+    return;
+  }
+  HttpResponse response{
+      .body = json::serialize(json::object{{"object", "response.input_tokens"},
+                                           {"input_tokens", encoded->prompt.token_ids.size()}})};
+  if (const auto& ignored = encoded->request.chat.ignored; !ignored.empty()) {
+    response.headers.emplace_back("x-ignored-params", ignored_header(ignored));
+  }
+  exchange->reply(std::move(response));
+}
+
+}  // namespace sluice
