@@ -130,6 +130,7 @@ void ResponsesParser::read_tool_choice() {
   const json::value* choice = body_.find("tool_choice");
   take("tool_choice");
   request_.echo["tool_choice"] = choice != nullptr ? *choice : json::value("auto");
+  paths_.add("tool_choice.allowed_tools", "tool_choice");
   if (choice != nullptr && !report_.failed()) {
     chat_body_["tool_choice"] = tools_.choice(*choice);
   }

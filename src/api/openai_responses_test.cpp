@@ -241,6 +241,18 @@ TEST_F(Tools, EveryKindOfTool) {
   EXPECT_EQ(paths_.source_of("tools[1].function.name"), "tools[2].name");
 }
 
+TEST_F(Tools, LaterOnesThatAreKnownAreLeftOut) {
+  add(R"([{"type":"function","name":"f","description":"first","defer_loading":true}])");
+  tools_.add_later(json::parse(R"([{"type":"function","name":"f","description":"again"},
+                      {"type":"function","name":"g"}])")
+                       .as_array(),
+                   "input[0].tools");
+  EXPECT_EQ(json::value(tools_.chat_tools()),
+            json::parse(R"([{"type":"function","function":{"name":"f","description":"first"}},
+                            {"type":"function","function":{"name":"g"}}])"));
+  EXPECT_EQ(paths_.source_of("tools[1].function.name"), "input[0].tools[1].name");
+}
+
 TEST_F(Tools, Choices) {
   add(R"([{"type":"function","name":"f"},{"type":"web_search"},
           {"type":"namespace","name":"n","tools":[{"type":"custom","name":"c"}]}])");

@@ -102,7 +102,7 @@ void ResponseItemReader::add_typed(JsonFields& item, std::string_view type,
   } else if (type == "additional_tools") {
     item.find("role");
     if (const json::array* tools = item.array("tools")) {
-      tools_->add(*tools, item.path_of("tools"));
+      tools_->add_later(*tools, item.path_of("tools"));
     }
   } else {
     report_->ignore(path);

@@ -50,6 +50,12 @@ void ResponseTools::add(const json::array& tools, const std::string& path) {
   }
 }
 
+void ResponseTools::add_later(const json::array& tools, const std::string& path) {
+  skip_known_ = true;
+  add(tools, path);
+  skip_known_ = false;
+}
+
 void ResponseTools::add_tool(const json::value& value, const std::string& path,
                              const std::string& name_space) {
   if (!value.is_object()) {
@@ -79,7 +85,7 @@ void ResponseTools::add_function(const json::object& tool, ToolTarget target,
   target.name = std::string(text_at(from, "name"));
   json::object function;
   for (const auto& [key, value] : from) {
-    if (key != "type") {
+    if (key != "type" && key != "defer_loading") {
       function[key] = value;
     }
   }
@@ -119,6 +125,9 @@ void ResponseTools::add_namespace(const json::object& tool, const std::string& p
 void ResponseTools::push(json::object function, ToolTarget target, const std::string& path) {
   if (!target.name.empty()) {
     std::string flat = flat_tool_name(target.name_space, target.name);
+    if (skip_known_ && targets_.contains(flat)) {
+      return;
+    }
     function["name"] = flat;
     targets_.emplace(std::move(flat), std::move(target));
   }

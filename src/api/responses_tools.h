@@ -3,6 +3,7 @@
 //   function    the same, under "function"
 //   custom      a function with one string, "input"; its calls are told as custom_tool_call
 //   namespace   its tools, each named after both; the reply splits the name again
+//   (hints for tool_search, which is not there, have no effect: all tools are shown)
 //   all others  run on OpenAI's servers (web_search, mcp, ...): dropped and reported as ignored,
 //               because agents declare them whether or not a server has them
 #pragma once
@@ -41,6 +42,10 @@ class ResponseTools {
   // `path` is that of the array.
   void add(const boost::json::array& tools, const std::string& path);
 
+  // Tools that came later in the conversation: those whose names are known are left out, because
+  // every turn may bring them again.
+  void add_later(const boost::json::array& tools, const std::string& path);
+
   // `tool_choice` for the chat request. Null after an error: a tool that is not there is forced.
   boost::json::value choice(const boost::json::value& wanted);
 
@@ -61,6 +66,7 @@ class ResponseTools {
   PathMap* paths_;
   boost::json::array chat_tools_;
   ToolTargets targets_;
+  bool skip_known_ = false;
 };
 
 }  // namespace sluice

@@ -229,6 +229,10 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
                      ->type_name("N")
                      ->capture_default_str(),
                 {0, 3600});
+}
+
+// What the APIs promise.
+void add_api_options(CLI::App& command, ServerConfig& server) {
   command
       .add_option_function<std::string>(
           "--responses-store",
@@ -236,6 +240,16 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
           "Keep responses for previous_response_id and GET: on or off")
       ->check(CLI::IsMember({"on", "off"}))
       ->default_str("on");
+  command
+      .add_option_function<std::string>(
+          "--reasoning-format",
+          [&server](const std::string& value) {
+            server.chat.reasoning_format =
+                parse_reasoning_format(value).value_or(server.chat.reasoning_format);
+          },
+          "Keys of reasoning in chat replies: both, reasoning_content, reasoning, or none (inline)")
+      ->check(CLI::IsMember({"both", "reasoning_content", "reasoning", "none"}))
+      ->default_str("both");
   command.add_flag("--strict-model", server.strict_model,
                    "Refuse requests that name another model");
 }
@@ -259,6 +273,7 @@ void add_serve_command(CLI::App& program, Action& action) {
                      ->capture_default_str(),
                 {0, std::int64_t{1} << 24});
   add_server_options(*command, *options);
+  add_api_options(*command, options->server);
   command->callback([options, &action] { action = [options] { return run_serve(*options); }; });
 }
 

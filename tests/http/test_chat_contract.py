@@ -203,3 +203,15 @@ def test_sampling_filters_change_the_choice(http):
     for narrow in ({"top_k": 1}, {"min_p": 1}, {"top_p": 0}):
         assert ask(http, **hot | neutral | narrow)["choices"][0]["token_ids"] == greedy, narrow
     assert ask(http, **hot | neutral | {"presence_penalty": 2, "frequency_penalty": 2})["choices"][0]["token_ids"] != wild
+
+
+def test_reasoning_format_of_the_server():
+    process = ServerProcess("--reasoning-format", "reasoning")
+    try:
+        with httpx.Client(base_url=process.url, timeout=60) as http:
+            message = http.post(CHAT, json=BODY).json()["choices"][0]["message"]
+            assert "reasoning" in message and "reasoning_content" not in message
+            both = http.post(CHAT, json=BODY | {"reasoning_format": "both"}).json()["choices"][0]["message"]
+            assert both["reasoning"] == both["reasoning_content"] == message["reasoning"]
+    finally:
+        assert process.stop() == 0
