@@ -223,6 +223,7 @@ GenerationFields read_generation_fields(JsonFields& body, const RequestLimits& l
   fields.skip_special_tokens = body.boolean("skip_special_tokens").value_or(true);
   fields.return_token_ids = body.boolean("return_token_ids").value_or(false);
   fields.timings = body.boolean("timings").value_or(false);
+  fields.priority = body.integer("priority", {-kPriorityMax, kPriorityMax}).value_or(0);
   fields.cache_salt = read_cache_salt(body);
   constexpr double kTimeoutSecondsMax = 1e6;
   fields.timeout_seconds = body.number("timeout", {0.0, kTimeoutSecondsMax, true});

@@ -18,6 +18,7 @@ inline constexpr std::int64_t kStopTextsMax = 16;        // `stop`
 inline constexpr std::int64_t kStopTextBytesMax = 4096;  // one of them
 inline constexpr std::int64_t kStopTokensMax = 256;      // `stop_token_ids`
 inline constexpr std::int64_t kTokensMaxMax = 1 << 30;   // `max_tokens`
+inline constexpr std::int64_t kPriorityMax = 1 << 20;    // `priority`: -this to this
 inline constexpr std::size_t kCacheSaltBytesMax = 1024;  // `cache_salt`
 inline constexpr std::size_t kModelNameBytesMax = 256;   // `model`, echoed in every chunk
 
@@ -52,7 +53,8 @@ struct GenerationFields {
   bool return_token_ids = false;
   bool timings = false;
   std::optional<double> timeout_seconds;
-  std::string cache_salt;  // requests with different ones share no computed prefix
+  std::int64_t priority = 0;  // lower goes first
+  std::string cache_salt;     // requests with different ones share no computed prefix
 };
 
 // What the fields are checked against.

@@ -228,6 +228,8 @@ TEST(ChatRequest, BadBodies) {
   EXPECT_EQ(kind("{}"), ApiErrorKind::missing_parameter);
   EXPECT_EQ(kind(R"({"messages":[],"model":7})"), ApiErrorKind::invalid_type);
   EXPECT_EQ(failure(R"("cache_salt":"")"), "cache_salt");
+  EXPECT_EQ(failure(R"("priority":"high")"), "priority");
+  EXPECT_EQ(failure(R"("priority":1048577)"), "priority");
 }
 
 TEST(ChatRequest, NumbersAndNamesAreBounded) {

@@ -182,6 +182,18 @@ void add_engine_options(CLI::App& command, EngineConfig& engine) {
                      ->type_name("N")
                      ->capture_default_str(),
                 {1, kStepTokensMax});
+  check_integer(*command
+                     .add_option("--prefill-beside-decode", engine.prefill_beside_decode_max,
+                                 "The same while answers are written: less is smoother for them")
+                     ->type_name("N")
+                     ->capture_default_str(),
+                {1, kStepTokensMax});
+  check_integer(*command
+                     .add_option("--kv-tokens", engine.kv_tokens_max,
+                                 "Memory for the tokens of all running sequences; 0: the whole "
+                                 "context of each; with less, the last to come may have to pause")
+                     ->type_name("N"),
+                {0, std::int64_t{1} << 32});
 }
 
 void add_server_options(CLI::App& command, ServeOptions& options) {

@@ -24,8 +24,12 @@ struct EngineConfig {
   std::int64_t sequences_max = 4;       // running at once
   std::int64_t queue_max = 64;          // waiting for those to end; a full queue is an Error
   std::int64_t prefill_step_max = 512;  // prompt tokens of one step, over all sequences
+  // The same while others wait for their next token: what they wait in addition.
+  std::int64_t prefill_beside_decode_max = 64;
   std::int64_t sampled_vocab_size = 0;  // ids that may be sampled: [0, this); 0: all of the model
-  std::int64_t kv_tokens_max = 0;       // KV memory, over all that run; 0: sequences_max contexts
+  // KV memory, over all that run; 0: sequences_max contexts. With less, sequences that outgrow it
+  // together are preempted: the last in order goes on later, with the same answer.
+  std::int64_t kv_tokens_max = 0;
   // Memory for computed prefixes that are kept for later requests, beyond what runs; 0: none is.
   std::size_t reuse_bytes = 0;
 };
@@ -82,6 +86,7 @@ struct EngineStatus {
   std::int64_t evicted_checkpoints = 0;
   std::int64_t prompt_tokens = 0;  // of admitted requests
   std::int64_t reused_tokens = 0;  // of those, not computed again
+  std::int64_t preemptions = 0;
 };
 
 class Engine {

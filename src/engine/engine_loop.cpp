@@ -45,6 +45,7 @@ SchedulerConfig scheduler_config(const EngineConfig& config, const ModelOptions&
           .step_tokens_max = options.step_tokens_max,
           .step_logit_rows_max = std::min(options.step_logit_rows_max, config.sequences_max),
           .prefill_step_max = config.prefill_step_max,
+          .prefill_beside_decode_max = config.prefill_beside_decode_max,
           .block_tokens = kKvBlockTokens,
           .block_count = block_count};
 }
@@ -97,6 +98,7 @@ void EngineLoop::add(std::unique_ptr<Sequence> sequence) {
   const SequenceId last = sequences_.empty() ? -1 : sequences_.back()->id;
   SLUICE_CHECK(sequence->id > last);
   scheduler_.enqueue({.sequence = sequence->id,
+                      .priority = sequence->priority,
                       .prompt_tokens = sequence->prompt_tokens,
                       .tokens_max = sequence->tokens_max});
   sequences_.push_back(std::move(sequence));
@@ -126,25 +128,44 @@ void EngineLoop::drop_cancelled() {
 }
 
 void EngineLoop::admit() {
-  for (const SequenceId id : scheduler_.admit()) {
+  const Scheduler::Admission& admission = scheduler_.admit();
+  for (const SequenceId id : admission.preempted) {
+    preempt(*find(id));
+  }
+  for (const SequenceId id : admission.admitted) {
     Sequence& sequence = *find(id);
-    sequence.admitted_at = clock_.now();
+    if (!sequence.admitted_at) {
+      sequence.admitted_at = clock_.now();
+      prompt_tokens_ += sequence.prompt_tokens;
+    }
+    sequence.running = true;
     memory_.cache.open(sequence.cache, sequence.cache_salt);
-    prompt_tokens_ += sequence.prompt_tokens;
     if (!follow(sequence)) {
       resume(sequence);
     }
   }
 }
 
-// Takes over what is known of the prompt. Its last token is always computed: its logits are wanted.
+// What was computed of it stays known as long as the cache has room.
+void EngineLoop::preempt(Sequence& sequence) {
+  memory_.cache.close(sequence.cache);
+  sequence.running = false;
+  sequence.computed_tokens = 0;
+  sequence.answer_checkpoint.reset();
+  sequence.leader.reset();
+  sequence.awaited_at.clear();
+  ++preemptions_;
+}
+
 void EngineLoop::resume(Sequence& sequence) {
-  const auto prompt = sequence.prompt().first(static_cast<std::size_t>(sequence.prompt_tokens) - 1);
-  const PrefixReuse reuse = memory_.cache.resume(sequence.cache, prompt);
-  sequence.reused_tokens = reuse.tokens;
+  const PrefixReuse reuse = memory_.cache.resume(sequence.cache, sequence.resumable());
   sequence.computed_tokens = reuse.tokens;
-  reused_tokens_ += reuse.tokens;
   scheduler_.set_computed(sequence.id, reuse.tokens);
+  if (sequence.reused_tokens) {
+    return;  // back from a preemption
+  }
+  sequence.reused_tokens = reuse.tokens;
+  reused_tokens_ += reuse.tokens;
   if (reuse.kv_tokens > reuse.tokens) {  // two prompts leave each other here: a third may, too
     keep_at(sequence, reuse.kv_tokens);
   }
@@ -156,26 +177,27 @@ bool EngineLoop::follow(Sequence& sequence) {
   if (config_.reuse_bytes == 0) {
     return false;
   }
-  const auto prompt = sequence.prompt().first(static_cast<std::size_t>(sequence.prompt_tokens) - 1);
-  const std::int64_t most = whole_blocks(std::ssize(prompt));
+  const auto wanted = sequence.resumable();
+  const std::int64_t most = whole_blocks(std::ssize(wanted));
   Sequence* leader = nullptr;
   std::int64_t leader_tokens = 0;
   for (const auto& other : sequences_) {
     if (other->id >= sequence.id || leader_tokens == most) {
       break;
     }
-    if (other->computed_tokens >= other->prompt_tokens ||
+    if (!other->running || other->priority > sequence.priority ||
+        other->computed_tokens >= other->prompt_tokens ||
         other->cache_salt != sequence.cache_salt) {
       continue;
     }
-    const auto parting = std::ranges::mismatch(prompt, other->prompt());
-    const std::int64_t shared = whole_blocks(parting.in1 - prompt.begin());
+    const auto parting = std::ranges::mismatch(wanted, other->prompt());
+    const std::int64_t shared = whole_blocks(parting.in1 - wanted.begin());
     if (shared > other->computed_tokens && shared > leader_tokens) {
       leader = other.get();
       leader_tokens = shared;
     }
   }
-  if (leader == nullptr || leader_tokens <= memory_.cache.known_tokens(sequence.cache, prompt)) {
+  if (leader == nullptr || leader_tokens <= memory_.cache.known_tokens(sequence.cache, wanted)) {
     return false;
   }
   sequence.leader = leader->id;
@@ -193,6 +215,9 @@ void EngineLoop::end_following() {
       continue;
     }
     const Sequence* leader = find(*sequence->leader);
+    if (leader != nullptr && !leader->running) {
+      leader = nullptr;  // preempted: it may be long until it goes on
+    }
     if (leader != nullptr && leader->computed_tokens < sequence->leader_tokens) {
       continue;
     }
@@ -230,10 +255,11 @@ void EngineLoop::reserve_checkpoints(Sequence& sequence, const PlannedRows& rows
   for (std::int64_t tokens = (rows.position / kKvBlockTokens + 1) * kKvBlockTokens; tokens <= end;
        tokens += kKvBlockTokens) {
     const double weight = checkpoint_weight(sequence.prompt_tokens, sequence.keep_at, tokens);
-    if (weight == 0.0) {
+    const bool in_answer = tokens > sequence.prompt_tokens;
+    if (weight == 0.0 || (in_answer && tokens + kKvBlockTokens <= end)) {
       continue;
     }
-    if (tokens > sequence.prompt_tokens && sequence.answer_checkpoint) {
+    if (in_answer && sequence.answer_checkpoint) {
       const auto [last, slot] = *sequence.answer_checkpoint;
       memory_.cache.drop_unused_checkpoint(sequence.cache, last, slot);
       sequence.answer_checkpoint.reset();
@@ -323,12 +349,12 @@ void EngineLoop::finish(Sequence& sequence, GenerationFinished finished) {
                       .prefill_seconds = seconds_between(admitted_at, prefilled_at),
                       .decode_seconds = seconds_between(prefilled_at, now)};
   finished.usage = {.prompt_tokens = sequence.prompt_tokens,
-                    .cached_tokens = sequence.reused_tokens,
+                    .cached_tokens = sequence.reused_tokens.value_or(0),
                     .completion_tokens = sequence.generated_tokens()};
   delivery_of(sequence).finished = std::move(finished);
 
   scheduler_.remove(sequence.id);
-  if (sequence.is_admitted()) {
+  if (sequence.running) {
     memory_.cache.close(sequence.cache);
   }
   ++ended_count_;
@@ -365,7 +391,8 @@ EngineStatus EngineLoop::status() const {
           .evicted_blocks = use.evicted_block_count,
           .evicted_checkpoints = use.evicted_checkpoint_count,
           .prompt_tokens = prompt_tokens_,
-          .reused_tokens = reused_tokens_};
+          .reused_tokens = reused_tokens_,
+          .preemptions = preemptions_};
 }
 
 Sequence* EngineLoop::find(SequenceId id) {
@@ -388,7 +415,7 @@ void EngineLoop::check_invariants() const {
   std::int64_t slots = 0;
   for (const auto& sequence : sequences_) {
     blocks.insert(sequence->cache.block_table.begin(), sequence->cache.block_table.end());
-    slots += sequence->is_admitted() ? 1 : 0;
+    slots += sequence->running ? 1 : 0;
   }
   const CacheUse use = memory_.cache.use();
   SLUICE_CHECK(std::ssize(blocks) <= scheduler_.reserved_block_count());

@@ -66,6 +66,7 @@ class EngineLoop {
 
   void drop_cancelled();
   void admit();
+  void preempt(Sequence& sequence);
   void resume(Sequence& sequence);
   bool follow(Sequence& sequence);
   void end_following();
@@ -94,6 +95,7 @@ class EngineLoop {
   std::int64_t steps_ = 0;
   std::int64_t prompt_tokens_ = 0;
   std::int64_t reused_tokens_ = 0;
+  std::int64_t preemptions_ = 0;
   std::int64_t ended_count_ = 0;
 };
 

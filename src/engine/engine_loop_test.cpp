@@ -29,6 +29,7 @@ Request random_request(std::mt19937_64& random, std::int64_t context_max) {
     request.token_ids.push_back(static_cast<TokenId>(below(kNanToken)));
   }
   request.stop.tokens_max = below(5) == 0 ? below(300) : below(24);
+  request.priority = below(4) == 0 ? below(5) - 2 : 0;
   request.stop.ignore_eos = below(3) == 0;
   request.stop.stop_token_ids = {static_cast<TokenId>(below(kFakeVocabSize)), 7};
   if (below(2) == 0) {
@@ -52,11 +53,13 @@ TEST(EngineLoop, AnyBatchAndStepSizeGivesTheAnswerByDefinition) {
   const auto below = [&](std::int64_t n) {
     return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n));
   };
+  std::int64_t preemptions = 0;
   for (int round = 0; round < 60; ++round) {
     EngineConfig config{.context_max = 200 + below(200),
                         .sequences_max = 1 + below(9),
                         .queue_max = 100,
-                        .prefill_step_max = 1 + below(below(2) == 0 ? 8 : 300)};
+                        .prefill_step_max = 1 + below(below(2) == 0 ? 8 : 300),
+                        .prefill_beside_decode_max = 1 + below(100)};
     config.sampled_vocab_size = below(2) == 0 ? 0 : 50;
     config.kv_tokens_max = below(2) == 0 ? 0 : config.context_max + below(300);
     const ModelOptions options{.step_tokens_max = 1 + below(below(2) == 0 ? 8 : 300),
@@ -81,7 +84,9 @@ TEST(EngineLoop, AnyBatchAndStepSizeGivesTheAnswerByDefinition) {
                 std::ssize(collected.answer.token_ids));
     }
     EXPECT_EQ(bench.loop->status().kv_blocks_used, 0);
+    preemptions += bench.loop->status().preemptions;
   }
+  EXPECT_GT(preemptions, 100);
 }
 
 TEST(EngineLoop, IdenticalRequestsHaveOneAnswer) {
@@ -332,23 +337,74 @@ TEST(EngineLoop, AnAnswerThatIsCompleteAtItsLimitIsComplete) {
   EXPECT_FALSE(collected.finished->stop_token_id);
 }
 
-TEST(EngineLoop, MemoryIsReservedForTheWholeAnswer) {
+// Memory for two whole answers and a half: more may start, and who does not fit goes on later.
+TEST(EngineLoop, WhenMemoryRunsOutAnswersAreTheSame) {
+  for (const std::size_t reuse_bytes : {0, 3000, 1 << 20}) {
+    EngineConfig config = small_config();
+    config.kv_tokens_max = 640;  // ten blocks
+    config.reuse_bytes = reuse_bytes;
+    Bench bench(config);
+    std::vector<std::shared_ptr<GenerationStream>> streams;
+    streams.reserve(10);
+    for (int i = 0; i < 10; ++i) {
+      streams.push_back(bench.submit(make_request(100, 150, i)));  // two blocks, later four each
+    }
+    std::int64_t running = 0;
+    while (!bench.loop->is_idle()) {
+      bench.step();
+      running = std::max(running, bench.loop->status().running);
+    }
+    EXPECT_EQ(running, 3);
+    EXPECT_GT(bench.loop->status().preemptions, 0);
+    for (int i = 0; i < 10; ++i) {
+      const Collected collected = collect(*streams[static_cast<std::size_t>(i)]);
+      EXPECT_EQ(collected.answer, fake_answer(make_request(100, 150, i), config));
+      EXPECT_EQ(collected.finished->usage.cached_tokens, 0);  // its own work does not count
+    }
+    EXPECT_EQ(bench.loop->status().prompt_tokens, 1000);
+  }
+}
+
+// The cache is where a preempted sequence waits: little of it is computed again.
+TEST(EngineLoop, APreemptedSequenceGoesOnFromTheCache) {
   EngineConfig config = small_config();
-  config.kv_tokens_max = 640;  // ten blocks
+  config.sequences_max = 1;
+  config.reuse_bytes = 1 << 20;
   Bench bench(config);
-  std::vector<std::shared_ptr<GenerationStream>> streams;
-  streams.reserve(10);
-  for (int i = 0; i < 10; ++i) {
-    streams.push_back(bench.submit(make_request(100, 150, i)));  // four blocks each
-  }
-  while (!bench.loop->is_idle()) {
+  const auto slow = bench.submit(make_request(200, 200, 1));
+  for (int i = 0; i < 100; ++i) {
     bench.step();
-    EXPECT_LE(bench.loop->status().running, 2);
-    EXPECT_LE(bench.loop->status().kv_blocks_used, 10);
   }
-  for (const auto& stream : streams) {
-    EXPECT_EQ(collect(*stream).answer.token_ids.size(), 150U);
+  Request urgent = make_request(20, 5, 2);
+  urgent.priority = -1;
+  const auto fast = bench.submit(urgent);
+  for (int i = 0; i < 5; ++i) {
+    bench.step();
   }
+  EXPECT_EQ(collect(*fast).answer, fake_answer(urgent, config));
+  bench.run();
+  EXPECT_EQ(collect(*slow).answer, fake_answer(make_request(200, 200, 1), config));
+  EXPECT_EQ(bench.loop->status().preemptions, 1);
+  EXPECT_LE(bench.model.rows, 200 + 199 + 20 + 4 + 64);
+}
+
+TEST(EngineLoop, APreemptedSequenceCanBeCancelled) {
+  EngineConfig config = small_config();
+  config.sequences_max = 1;
+  Bench bench(config);
+  const auto slow = bench.submit(make_request(200, 200, 1));
+  for (int i = 0; i < 10; ++i) {
+    bench.step();
+  }
+  Request urgent = make_request(20, 5, 2);
+  urgent.priority = -1;
+  const auto fast = bench.submit(urgent);
+  bench.step();
+  slow->cancel();
+  bench.run();
+  EXPECT_EQ(collect(*slow).answer.reason, FinishReason::cancelled);
+  EXPECT_EQ(collect(*fast).answer, fake_answer(urgent, config));
+  EXPECT_EQ(bench.loop->status().kv_blocks_used, 0);
 }
 
 TEST(EngineLoop, TimingsSplitQueuePrefillAndDecode) {

@@ -220,11 +220,13 @@ TEST(PrefixReuse, WhateverHappenedBeforeTheAnswerIsTheSame) {
   };
   std::int64_t reused = 0;
   std::int64_t evicted = 0;
+  std::int64_t preempted = 0;
   for (int round = 0; round < 60; ++round) {
     EngineConfig config{.context_max = 500 + below(300),
                         .sequences_max = 1 + below(9),
                         .queue_max = 100,
                         .prefill_step_max = 1 + below(below(2) == 0 ? 40 : 400),
+                        .prefill_beside_decode_max = 1 + below(400),
                         .sampled_vocab_size = kNanToken};
     config.kv_tokens_max = below(2) == 0 ? 0 : config.context_max + below(300);
     config.reuse_bytes = static_cast<std::size_t>(below(2) == 0 ? below(4000) : 100000);
@@ -244,6 +246,7 @@ TEST(PrefixReuse, WhateverHappenedBeforeTheAnswerIsTheSame) {
       request.token_ids.resize(
           std::min(request.token_ids.size(), static_cast<std::size_t>(config.context_max) - 1));
       request.cache_salt = below(4) == 0 ? "tenant" : "";
+      request.priority = below(4) == 0 ? below(5) - 2 : 0;
       if (below(2) == 0) {
         request.stable_positions = {below(std::ssize(request.token_ids) + 1)};
       }
@@ -272,10 +275,12 @@ TEST(PrefixReuse, WhateverHappenedBeforeTheAnswerIsTheSame) {
     const EngineStatus status = bench.loop->status();
     reused += status.reused_tokens;
     evicted += status.evicted_checkpoints + status.evicted_blocks;
+    preempted += status.preemptions;
     EXPECT_LE(status.cache_bytes, status.cache_bytes_max);
   }
   EXPECT_GT(reused, 50000);
   EXPECT_GT(evicted, 500);
+  EXPECT_GT(preempted, 100);
 }
 
 TEST(CheckpointPolicy, WeighsEndsBoundariesAnswersAndMarks) {

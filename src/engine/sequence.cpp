@@ -79,6 +79,7 @@ Result<std::unique_ptr<Sequence>> make_sequence(Request request, std::function<v
     if (!request.stop.ignore_eos) {
       sequence->stop_token_ids = std::move(request.stop.stop_token_ids);
     }
+    sequence->priority = request.priority;
     sequence->prompt_tokens = std::ssize(request.token_ids);
     sequence->tokens_max =
         std::min(request.stop.tokens_max, limits.context_max - sequence->prompt_tokens);

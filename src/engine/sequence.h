@@ -27,6 +27,7 @@ struct Sequence {
   std::string request_id;
   SamplingParams sampling;
   std::vector<TokenId> stop_token_ids;  // empty when eos is ignored
+  std::int64_t priority = 0;
   std::int64_t prompt_tokens = 0;
   std::int64_t tokens_max = 0;  // generated at most; prompt_tokens + tokens_max <= context_max
   std::vector<TokenId> tokens;  // prompt, then generated; reserved for all
@@ -36,9 +37,10 @@ struct Sequence {
   std::string cache_salt;
   std::vector<std::int64_t> keep_at;  // see engine/checkpoint_policy.h; ascending
 
-  SequenceCache cache;                               // while admitted
+  bool running = false;                              // else waiting: new, or preempted
+  SequenceCache cache;                               // while running
   std::int64_t computed_tokens = 0;                  // in its blocks and state
-  std::int64_t reused_tokens = 0;                    // of those, found computed
+  std::optional<std::int64_t> reused_tokens;         // of the prompt, found computed at first
   std::optional<StateCheckpoint> answer_checkpoint;  // the last one inside the answer
   std::vector<StateCheckpoint> checkpoints;          // to be written in this step
   // Another sequence computes the first leader_tokens tokens of this prompt: wait for them.
@@ -47,16 +49,17 @@ struct Sequence {
   std::vector<std::int64_t> awaited_at;  // where others wait for this one
 
   Clock::TimePoint submitted_at;
-  std::optional<Clock::TimePoint> admitted_at;
+  std::optional<Clock::TimePoint> admitted_at;   // for the first time
   std::optional<Clock::TimePoint> prefilled_at;  // first token chosen
 
   std::span<const TokenId> prompt() const {
     return std::span(tokens).first(static_cast<std::size_t>(prompt_tokens));
   }
+  // What can be taken over instead of computed: all but the last token, whose logits are wanted.
+  std::span<const TokenId> resumable() const { return std::span(tokens).first(tokens.size() - 1); }
   std::span<const TokenId> generated() const {
     return std::span(tokens).subspan(static_cast<std::size_t>(prompt_tokens));
   }
-  bool is_admitted() const { return admitted_at.has_value(); }
   std::int64_t generated_tokens() const { return std::ssize(tokens) - prompt_tokens; }
 };
 

@@ -47,7 +47,8 @@ struct Request {
   std::vector<TokenId> token_ids;  // the prompt, at least one
   SamplingParams sampling;
   StopCriteria stop;
-  std::string cache_salt;  // only requests with the same salt share computed prefixes
+  std::int64_t priority = 0;  // lower goes first, and may take the place of others
+  std::string cache_salt;     // only requests with the same salt share computed prefixes
   // Prompt positions, ascending, up to which a later prompt is likely to be the same: where the
   // messages of a conversation begin. Hints for what is worth keeping; they change no result.
   std::vector<std::int64_t> stable_positions;

@@ -19,6 +19,7 @@ SchedulerConfig small_config() {
           .step_tokens_max = 16,
           .step_logit_rows_max = 4,
           .prefill_step_max = 12,
+          .prefill_beside_decode_max = 12,
           .block_tokens = 8,
           .block_count = 100};
 }
@@ -58,8 +59,8 @@ TEST(Scheduler, PrefillIsCutAndDecodeGoesFirst) {
   EXPECT_EQ(text_of(scheduler.plan()), "");
   scheduler.enqueue({.sequence = 1, .prompt_tokens = 30, .tokens_max = 5});
   EXPECT_EQ(step(scheduler), "1:0+12");
-  scheduler.enqueue({.sequence = 2, .prompt_tokens = 4, .tokens_max = 5});
   EXPECT_EQ(step(scheduler), "1:12+12");
+  scheduler.enqueue({.sequence = 2, .prompt_tokens = 4, .tokens_max = 5});
   EXPECT_EQ(step(scheduler), "1:24+6! 2:0+4!");  // two prefills share a step
   scheduler.enqueue({.sequence = 3, .prompt_tokens = 40, .tokens_max = 5});
   EXPECT_EQ(step(scheduler), "1:30+1! 2:4+1! 3:0+12");
@@ -88,19 +89,21 @@ TEST(Scheduler, WithoutLogitsNothingIsAskedFor) {
   EXPECT_EQ(scheduler.reserved_block_count(), 0);
 }
 
+using Ids = std::vector<SequenceId>;
+
 TEST(Scheduler, AdmitsByMemoryInOrder) {
   SchedulerConfig config = small_config();
-  config.block_count = 4;
+  config.block_count = 5;
   Scheduler scheduler(config);
-  scheduler.enqueue({.sequence = 1, .prompt_tokens = 9, .tokens_max = 8});  // 3 blocks
-  scheduler.enqueue({.sequence = 2, .prompt_tokens = 9, .tokens_max = 0});  // 2 blocks
-  scheduler.enqueue({.sequence = 3, .prompt_tokens = 2, .tokens_max = 6});  // 1 block, would fit
-  EXPECT_EQ(scheduler.admit(), std::vector<SequenceId>{1});
+  scheduler.enqueue({.sequence = 1, .prompt_tokens = 9, .tokens_max = 8});   // 2 blocks, later 3
+  scheduler.enqueue({.sequence = 2, .prompt_tokens = 17, .tokens_max = 0});  // 3 blocks
+  scheduler.enqueue({.sequence = 3, .prompt_tokens = 2, .tokens_max = 6});   // 1 block, would fit
+  EXPECT_EQ(scheduler.admit().admitted, Ids{1});
   EXPECT_EQ(scheduler.waiting_count(), 2);
-  EXPECT_EQ(scheduler.reserved_block_count(), 3);
+  EXPECT_EQ(scheduler.reserved_block_count(), 2);
   advance(scheduler, scheduler.plan());
   scheduler.remove(1);
-  EXPECT_EQ(scheduler.admit(), (std::vector<SequenceId>{2, 3}));
+  EXPECT_EQ(scheduler.admit().admitted, (Ids{2, 3}));
 }
 
 TEST(Scheduler, RunningIsLimited) {
@@ -108,10 +111,102 @@ TEST(Scheduler, RunningIsLimited) {
   for (SequenceId id = 1; id <= 6; ++id) {
     scheduler.enqueue({.sequence = id, .prompt_tokens = 1, .tokens_max = 1});
   }
-  EXPECT_EQ(scheduler.admit().size(), 4U);
+  EXPECT_EQ(scheduler.admit().admitted.size(), 4U);
   scheduler.remove(5);  // still waiting
   scheduler.remove(2);
-  EXPECT_EQ(scheduler.admit(), std::vector<SequenceId>{6});
+  EXPECT_EQ(scheduler.admit().admitted, Ids{6});
+}
+
+TEST(Scheduler, BetterPrioritiesGoFirst) {
+  SchedulerConfig config = small_config();
+  config.sequences_max = 2;
+  Scheduler scheduler(config);
+  scheduler.enqueue({.sequence = 1, .priority = 1, .prompt_tokens = 20, .tokens_max = 5});
+  scheduler.enqueue({.sequence = 2, .priority = -3, .prompt_tokens = 20, .tokens_max = 5});
+  scheduler.enqueue({.sequence = 3, .priority = 0, .prompt_tokens = 20, .tokens_max = 5});
+  EXPECT_EQ(scheduler.admit().admitted, (Ids{2, 3}));
+  EXPECT_EQ(text_of(scheduler.plan()), "2:0+6 3:0+6");
+}
+
+TEST(Scheduler, ABetterPriorityTakesThePlaceOfTheLastInOrder) {
+  SchedulerConfig config = small_config();
+  config.sequences_max = 2;
+  Scheduler scheduler(config);
+  scheduler.enqueue({.sequence = 1, .prompt_tokens = 1, .tokens_max = 5});
+  scheduler.enqueue({.sequence = 2, .prompt_tokens = 1, .tokens_max = 5});
+  EXPECT_EQ(step(scheduler), "1:0+1! 2:0+1!");
+  scheduler.enqueue({.sequence = 3, .prompt_tokens = 1, .tokens_max = 5});
+  EXPECT_EQ(step(scheduler), "1:1+1! 2:1+1!");  // no better than the others: waits
+  scheduler.enqueue({.sequence = 4, .priority = -1, .prompt_tokens = 3, .tokens_max = 5});
+  EXPECT_EQ(scheduler.admit().preempted, Ids{2});
+  EXPECT_EQ(text_of(scheduler.plan()), "1:2+1! 4:0+3!");
+  advance(scheduler, scheduler.plan());
+  scheduler.remove(4);
+  EXPECT_EQ(scheduler.admit().admitted, Ids{2});  // before 3, which came later
+  scheduler.set_computed(2, 2);
+  EXPECT_EQ(text_of(scheduler.plan()), "1:3+1! 2:2+1!");  // its two tokens are not lost
+}
+
+// Nobody is sent away for a sequence that would not fit all the same.
+TEST(Scheduler, PreemptsOnlyWhenItHelps) {
+  SchedulerConfig config = small_config();
+  config.block_count = 6;
+  Scheduler scheduler(config);
+  scheduler.enqueue({.sequence = 1, .priority = -1, .prompt_tokens = 30, .tokens_max = 0});
+  scheduler.enqueue({.sequence = 2, .priority = 3, .prompt_tokens = 5, .tokens_max = 0});
+  EXPECT_EQ(scheduler.admit().admitted, (Ids{1, 2}));
+  scheduler.enqueue({.sequence = 3, .priority = 0, .prompt_tokens = 17, .tokens_max = 0});
+  EXPECT_EQ(scheduler.admit().preempted, Ids{});
+  scheduler.enqueue({.sequence = 4, .priority = -1, .prompt_tokens = 16, .tokens_max = 0});
+  EXPECT_EQ(scheduler.admit().preempted, Ids{2});
+  EXPECT_EQ(scheduler.running_count(), 2);
+}
+
+TEST(Scheduler, WhenMemoryRunsOutTheLastGoesAndComesBack) {
+  SchedulerConfig config = small_config();
+  config.block_count = 5;
+  Scheduler scheduler(config);
+  scheduler.enqueue({.sequence = 1, .prompt_tokens = 8, .tokens_max = 30});
+  scheduler.enqueue({.sequence = 2, .prompt_tokens = 8, .tokens_max = 30});
+  EXPECT_EQ(scheduler.admit().admitted, (Ids{1, 2}));
+  Ids preempted;
+  int steps = 0;
+  for (; preempted.empty(); ++steps) {
+    ASSERT_LT(steps, 40);
+    preempted = scheduler.admit().preempted;
+    advance(scheduler, scheduler.plan());
+    EXPECT_LE(scheduler.reserved_block_count(), 6);
+  }
+  EXPECT_EQ(preempted, Ids{2});
+  EXPECT_EQ(steps, 11);  // one of prefill for each, nine tokens each: three blocks are too many
+  EXPECT_EQ(scheduler.admit().admitted, Ids{});  // its three blocks do not fit beside the other
+  scheduler.remove(1);
+  EXPECT_EQ(scheduler.admit().admitted, Ids{2});
+}
+
+TEST(Scheduler, AShortPrefillDoesNotWaitForALongOne) {
+  Scheduler scheduler(small_config());
+  scheduler.enqueue({.sequence = 1, .prompt_tokens = 100, .tokens_max = 5});
+  EXPECT_EQ(step(scheduler), "1:0+12");
+  scheduler.enqueue({.sequence = 2, .prompt_tokens = 50, .tokens_max = 5});
+  scheduler.enqueue({.sequence = 3, .prompt_tokens = 4, .tokens_max = 5});
+  EXPECT_EQ(step(scheduler), "1:12+6 2:0+2 3:0+4!");
+  scheduler.remove(3);
+  EXPECT_EQ(step(scheduler), "1:18+6 2:2+6");
+  scheduler.remove(2);
+  EXPECT_EQ(step(scheduler), "1:24+12");
+}
+
+TEST(Scheduler, PrefillIsSmallerBesideDecode) {
+  SchedulerConfig config = small_config();
+  config.prefill_beside_decode_max = 3;
+  Scheduler scheduler(config);
+  scheduler.enqueue({.sequence = 1, .prompt_tokens = 30, .tokens_max = 5});
+  EXPECT_EQ(step(scheduler), "1:0+12");
+  scheduler.enqueue({.sequence = 2, .prompt_tokens = 1, .tokens_max = 5});
+  EXPECT_EQ(step(scheduler), "2:0+1! 1:12+3");
+  scheduler.remove(2);
+  EXPECT_EQ(step(scheduler), "1:15+12");
 }
 
 TEST(Scheduler, WhatIsKnownOfAPromptIsNotComputed) {
@@ -198,6 +293,7 @@ struct Life {
   std::int64_t generated = 0;
   std::int64_t computed = 0;
   std::int64_t waited = 0;  // steps without rows since admission
+  std::int64_t priority = 0;
   bool running = false;
   bool held = false;
 };
@@ -229,6 +325,8 @@ class RandomProgram {
     EXPECT_EQ(scheduler.reserved_block_count(), 0);
   }
 
+  std::int64_t preempted_count() const { return preempted_; }
+
  private:
   std::int64_t below(std::int64_t n) {
     return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(n));
@@ -240,15 +338,19 @@ class RandomProgram {
             .step_tokens_max = 1 + below(40),
             .step_logit_rows_max = 1 + below(12),
             .prefill_step_max = 1 + below(40),
+            .prefill_beside_decode_max = 1 + below(40),
             .block_tokens = 1 + below(16),
-            .block_count = 120 + below(200)};
+            .block_count = 120 + below(below(2) == 0 ? 10 : 200)};
   }
 
   void arrive(Scheduler& scheduler) {
     Life life{.prompt = 1 + below(below(4) == 0 ? 90 : 10), .tokens_max = below(20)};
     life.stops_after = 1 + below(20);
-    scheduler.enqueue(
-        {.sequence = next_, .prompt_tokens = life.prompt, .tokens_max = life.tokens_max});
+    life.priority = below(3) == 0 ? below(5) - 2 : 0;
+    scheduler.enqueue({.sequence = next_,
+                       .priority = life.priority,
+                       .prompt_tokens = life.prompt,
+                       .tokens_max = life.tokens_max});
     lives_[next_++] = life;
   }
 
@@ -273,23 +375,44 @@ class RandomProgram {
     scheduler.check_invariants();
   }
 
+  static bool comes_before(const Life& a, SequenceId a_id, const Life& b, SequenceId b_id) {
+    return std::pair(a.priority, a_id) < std::pair(b.priority, b_id);
+  }
+
   // Part of some prompts is known; some wait for a while unless they are the first.
   void admit(Scheduler& scheduler) {
-    for (const SequenceId id : scheduler.admit()) {
-      for (const auto& [other, life] : lives_) {
-        ASSERT_TRUE(other >= id || life.running) << id << " overtook " << other;
+    const Scheduler::Admission admission = scheduler.admit();
+    for (const SequenceId id : admission.preempted) {
+      Life& life = lives_.at(id);
+      ASSERT_TRUE(life.running);
+      life.running = false;
+      life.held = false;
+      life.computed = 0;
+      ++preempted_;
+    }
+    for (const SequenceId id : admission.admitted) {
+      ASSERT_EQ(std::ranges::count(admission.preempted, id), 0);
+      lives_.at(id).running = true;
+    }
+    for (const SequenceId id : admission.admitted) {
+      for (const auto& [other, waiting] : lives_) {
+        ASSERT_TRUE(waiting.running || comes_before(lives_.at(id), id, waiting, other))
+            << id << " overtook " << other;
       }
-      Life& life = lives_[id];
-      life.running = true;
+    }
+    for (const SequenceId id : admission.admitted) {
+      Life& life = lives_.at(id);
+      life.waited = 0;
       if (below(3) == 0) {
-        life.computed = below(life.prompt);
+        life.computed = below(life.prompt + life.generated);
         scheduler.set_computed(id, life.computed);
       }
       life.held = below(4) == 0;
       scheduler.hold(id, life.held);
     }
+    const auto first = std::ranges::find_if(lives_, [](const auto& l) { return l.second.running; });
     for (auto& [id, life] : lives_) {
-      if (life.held && (id == lives_.begin()->first || below(3) == 0)) {
+      if (life.held && (id == first->first || below(3) == 0)) {
         life.held = false;
         scheduler.hold(id, false);
       }
@@ -323,7 +446,7 @@ class RandomProgram {
     ASSERT_LE(prefill, config_.prefill_step_max);
     for (auto& [id, life] : lives_) {
       running += life.running ? 1 : 0;
-      blocks += life.running ? ceil_div(life.prompt + life.tokens_max, config_.block_tokens) : 0;
+      blocks += life.running ? ceil_div(life.prompt + life.generated, config_.block_tokens) : 0;
       // A sequence that decodes waits at most for everybody's turn, and turns go round.
       const bool decoding = life.running && life.prompt + life.generated - life.computed == 1;
       life.waited += life.running && !life.held ? 1 : 0;
@@ -339,16 +462,21 @@ class RandomProgram {
   SchedulerConfig config_;
   std::map<SequenceId, Life> lives_;
   SequenceId next_ = 1;
+  std::int64_t preempted_ = 0;
 };
 
 TEST(Scheduler, RandomProgramsObeyEveryBudgetAndFinish) {
+  std::int64_t preempted = 0;
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    RandomProgram(seed).run();
+    RandomProgram program(seed);
+    program.run();
     if (testing::Test::HasFatalFailure() || testing::Test::HasNonfatalFailure()) {
       return;
     }
+    preempted += program.preempted_count();
   }
+  EXPECT_GT(preempted, 1000);
 }
 
 }  // namespace

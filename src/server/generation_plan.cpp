@@ -118,6 +118,7 @@ std::vector<PlannedSequence> plan_sequences(const Backend& backend, const Genera
   request.sampling = resolve_sampling(fields.sampling, model, random_seed());
   request.sampling.logprobs = fields.logprobs;
   request.stop = resolve_stop(fields, model, tokens_max);
+  request.priority = fields.priority;
   request.cache_salt = cache_salt_of(backend, fields, http);
   request.stable_positions = turn_starts(backend.model->tokenizer, token_ids);
   const std::uint64_t seed = request.sampling.seed;
