@@ -15,6 +15,7 @@
 #include "apps/options.h"
 #include "apps/score.h"
 #include "apps/serve.h"
+#include "apps/validate.h"
 #include "apps/version.h"
 #include "kernels/kernel_table.h"
 #include "platform/cpu_features.h"
@@ -27,6 +28,7 @@ constexpr const char* kDescription =
 constexpr const char* kFooter =
     "Try:  sluice serve                          serve the small embedded model\n"
     "      sluice generate MODEL --chat 'Hello'  one answer\n"
+    "      sluice validate MODEL                 is it right on this machine?\n"
     "      sluice COMMAND --help                 the options of a command\n"
     "SLUICE_FORCE_ISA=ref|avx2|avx512|amx chooses the kernels; the answers stay the same.";
 
@@ -68,6 +70,7 @@ int run(int argc, char** argv) {
   add_generate_command(program, action);
   add_score_command(program, action);
   add_inspect_command(program, action);
+  add_validate_command(program, action);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -6,6 +6,7 @@
 // needs no cache at all.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -63,8 +64,16 @@ class FakeModel final : public Qwen3_5 {
     layout_.state_slot_bytes = sizeof(State);
   }
 
+  struct State {
+    std::uint64_t hash;
+    std::int64_t count;
+  };
+
   // Called at the start of every forward(), on the engine's thread.
   std::function<void(const ForwardBatch&)> on_forward;
+  // Mistakes a model might make: a checkpoint that is not the state, logits that know the batch.
+  std::function<void(State&)> on_checkpoint;
+  std::function<bool(const ForwardBatch&)> bends_logits;
 
   const ModelConfig& config() const override { return config_; }
   const CacheLayout& cache_layout() const override { return layout_; }
@@ -97,8 +106,11 @@ class FakeModel final : public Qwen3_5 {
         compute_row(batch, cache, slice, row);
         for (const StateCheckpoint& checkpoint : slice.checkpoints) {
           if (checkpoint.position == slice.position + i + 1) {
-            reinterpret_cast<State*>(cache.state_slots)[checkpoint.state_slot] =
-                *state_of(cache, slice);
+            State& kept = reinterpret_cast<State*>(cache.state_slots)[checkpoint.state_slot];
+            kept = *state_of(cache, slice);
+            if (on_checkpoint) {
+              on_checkpoint(kept);
+            }
           }
         }
         if (next_logits < batch.logit_rows.size() && batch.logit_rows[next_logits] == row) {
@@ -112,13 +124,12 @@ class FakeModel final : public Qwen3_5 {
     }
     SLUICE_CHECK(row == std::ssize(batch.token_ids));
     SLUICE_CHECK(next_logits == batch.logit_rows.size());
+    if (bends_logits && bends_logits(batch)) {
+      std::ranges::for_each(logits, [](float& logit) { logit *= 1.001F; });
+    }
   }
 
  private:
-  struct State {
-    std::uint64_t hash;
-    std::int64_t count;
-  };
 
   State* state_of(const CacheMemory& cache, const SequenceSlice& slice) const {
     return reinterpret_cast<State*>(cache.state_slots) + slice.state_slot;

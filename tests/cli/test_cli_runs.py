@@ -118,6 +118,23 @@ def test_inspect_prints_config_and_memory():
         assert part in run.stdout
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_validate_finds_every_answer_to_be_the_one_it_would_be_alone(seed):
+    run = sluice("validate", "--exactness", "--rounds", 3, "--seed", seed, "--threads", 1, "--json")
+    assert run.returncode == 0, run.stdout
+    report = json.loads(run.stdout)
+    assert report["pass"] is True
+    exactness = report["exactness"]
+    assert (exactness["compared"], exactness["differences"], exactness["examples"]) == (90, 0, [])
+    assert exactness["reused_tokens"] > 0 and exactness["evictions"] > 0 and exactness["running_max"] > 4
+
+
+def test_validate_reads_well():
+    run = sluice("validate", "--rounds", 1, "--requests", 5, "--threads", 1, "--quiet")
+    assert run.returncode == 0
+    assert re.search(r"^pass: 0 of 5 answers differ$", run.stdout, re.MULTILINE)
+
+
 def test_the_embedded_model_is_found_from_anywhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run = sluice("inspect")
