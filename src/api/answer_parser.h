@@ -1,20 +1,23 @@
-// One generated sequence, token by token, on its way to a reply: text is split into reasoning and
-// content, stop texts cut the content, and every token stays with the text it made.
+// One generated sequence, token by token, on its way to a reply: text is split into reasoning,
+// content and tool calls, stop texts cut the content, and every token stays with the text it made.
 //
-//   token text -> [stop texts, everywhere] -> ReasoningParser -> [stop texts, content] -> deltas
+//   token text -> [stop texts, everywhere] -> AnswerSplitter -> [stop texts, content] -> deltas
 //
-// All dialects use this class, for streams and for whole replies, so both say the same.
+// Where an answer may have calls, white space of the content before a call and around calls is
+// left out. All dialects use this class, for streams and for whole replies, so both say the same.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "api/reasoning_parser.h"
+#include "api/answer_splitter.h"
 #include "api/stop_matcher.h"
 #include "request/request.h"
 
@@ -25,6 +28,10 @@ struct AnswerRules {
   std::vector<std::string> stop = {};
   bool stop_everywhere = false;  // else in content only
   bool keep_stop_text = false;
+  std::shared_ptr<const ToolSet> tools = {};      // null: the answer cannot have calls
+  std::function<std::string()> new_call_id = {};  // set when there are tools
+  std::optional<TokenId> call_token = {};         // the model's own <tool_call>
+  bool one_call = false;                          // the answer ends after the first call
 };
 
 // What opens a tool call.
@@ -47,14 +54,21 @@ class AnswerParser {
  public:
   explicit AnswerParser(AnswerRules rules);
 
-  // `text` is what became complete with this token; it may be empty. Ignored after a stop text.
+  // `text` is what became complete with this token; it may be empty. Ignored once has_ended().
   std::vector<AnswerDelta> append(const TokenEvent& token, std::string_view text);
 
-  // `tail` is text that became complete because the sequence ended.
-  std::vector<AnswerDelta> finish(std::string_view tail);
+  // `tail` is text that became complete because the sequence ended. cut: by a limit, not by the
+  // model; a call that is open then stays incomplete.
+  std::vector<AnswerDelta> finish(std::string_view tail, bool cut);
+
+  // A stop text came, or the only call that was wanted: nothing more comes out.
+  bool has_ended() const { return stop_text().has_value() || has_only_call(); }
 
   // The stop text that ended the answer.
   const std::optional<std::string>& stop_text() const;
+
+  // Calls that were closed; at most the last one is not.
+  std::size_t complete_call_count() const { return complete_call_count_; }
 
   std::int64_t token_count() const { return token_count_; }
 
@@ -68,18 +82,28 @@ class AnswerParser {
     std::size_t end = 0;    // at least begin + 1: a token without own text goes with the next
   };
 
-  void take_text(std::string_view text, bool at_end, std::vector<AnswerDelta>& deltas);
-  void take_segment(const AnswerSegment& segment, std::vector<AnswerDelta>& deltas);
+  bool has_only_call() const { return rules_.one_call && complete_call_count_ > 0; }
+  void take_segments(const std::vector<AnswerSegment>& segments, std::vector<AnswerDelta>& deltas);
+  void take_text_segment(const AnswerSegment& segment, std::vector<AnswerDelta>& deltas);
+  void take_call_segment(const AnswerSegment& segment, std::vector<AnswerDelta>& deltas);
   void let_out_content(std::string text, std::vector<AnswerDelta>& deltas);
+  void let_out_space(std::vector<AnswerDelta>& deltas);
+  void drop_space();
+  std::vector<TokenEvent> take_content_tokens();
 
+  AnswerRules rules_;
   StopMatcher input_stops_;
   StopMatcher content_stops_;
-  ReasoningParser reasoning_;
+  AnswerSplitter splitter_;
   std::int64_t token_count_ = 0;
   std::int64_t reasoning_token_count_ = 0;
   std::size_t input_size_ = 0;
   std::size_t content_size_ = 0;      // given to content_stops_
-  std::size_t content_out_size_ = 0;  // let out by it
+  std::size_t content_out_size_ = 0;  // let out by it, and then let out or left out here
+  std::string space_;                 // at the end of the content, when a call may follow
+  bool after_call_ = false;           // no content since the last call
+  bool has_content_ = false;
+  std::size_t complete_call_count_ = 0;
   std::deque<PlacedToken> input_tokens_;
   std::deque<PlacedToken> content_tokens_;
 };

@@ -19,6 +19,7 @@ enum class ApiErrorKind {
   invalid_value,
   unsupported_parameter,
   unsupported_content,
+  unsupported_tool,
   context_length_exceeded,
   previous_response_not_found,
   // Where it was sent, and by whom.

@@ -28,25 +28,7 @@ void read_logprobs(JsonFields& body, GenerationFields& fields) {
   }
 }
 
-// Tool calls cannot be read out of an answer yet, so declared tools are refused; the ways of saying
-// "no tools" pass.
-void refuse_tools(JsonFields& body) {
-  if (const json::array* tools = body.array("tools"); tools != nullptr && !tools->empty()) {
-    body.reject("tools", "this version does not return tool calls");
-  }
-  const json::value* choice = body.find("tool_choice");
-  const bool harmless =
-      choice == nullptr ||
-      (choice->is_string() && (choice->get_string() == "none" || choice->get_string() == "auto"));
-  if (!harmless) {
-    body.report().fail(ApiErrorKind::invalid_value,
-                       "tool_choice asks for a tool, but there is none", "tool_choice");
-  }
-  body.reject("functions", "use tools");
-  body.reject("function_call", "use tool_choice");
-}
-
-void refuse_media(JsonFields& body) {
+void refuse_unsupported(JsonFields& body) {
   body.reject("audio", "this model writes text only");
   if (const json::array* modalities = body.array("modalities")) {
     for (const json::value& modality : *modalities) {
@@ -56,6 +38,8 @@ void refuse_media(JsonFields& body) {
     }
   }
   body.reject("chat_template", "the template of the model is used");
+  body.reject("functions", "use tools");
+  body.reject("function_call", "use tool_choice");
 }
 
 void read_reasoning_format(JsonFields& body, ChatRequest& request) {
@@ -93,7 +77,7 @@ bool is_client_variable(std::string_view key) {
 // The template's view of the request: what the client may set, then what the server decides.
 json::object make_variables(const json::object* kwargs, const std::vector<ChatTurn>& turns,
                             const ThinkingFields& thinking, bool add_generation_prompt,
-                            FieldReport& report) {
+                            const json::array& tools, FieldReport& report) {
   json::object variables;
   if (kwargs != nullptr) {
     for (const auto& [key, value] : *kwargs) {
@@ -105,6 +89,9 @@ json::object make_variables(const json::object* kwargs, const std::vector<ChatTu
     }
   }
   variables["messages"] = template_messages(turns);
+  if (!tools.empty()) {
+    variables["tools"] = tools;
+  }
   variables["add_generation_prompt"] = add_generation_prompt;
   variables["enable_thinking"] = thinking.enabled;
   if (thinking.effort) {
@@ -141,6 +128,8 @@ void read_messages_and_variables(JsonFields& body, const ChatDefaults& defaults,
                 "continue_final_message");
   }
   request.echo = body.boolean("echo").value_or(false);
+  ToolFields tools = read_tool_fields(body);
+  request.tool_use = std::move(tools.use);
   if (report.failed()) {
     return;
   }
@@ -155,7 +144,7 @@ void read_messages_and_variables(JsonFields& body, const ChatDefaults& defaults,
   const bool generation_prompt = request.continuation || add_prompt.value_or(true);
   request.template_variables =
       to_json(make_variables(kwargs ? &kwargs_value->get_object() : nullptr, history.turns,
-                             thinking, generation_prompt, report));
+                             thinking, generation_prompt, tools.prompt_tools, report));
 }
 
 }  // namespace
@@ -178,8 +167,7 @@ ApiResult<ChatRequest> parse_chat_request(const json::object& object, const Chat
   request.generation = read_generation_fields(body, limits);
   request.generation.tokens_max = read_tokens_max(body, {"max_completion_tokens", "max_tokens"});
   read_logprobs(body, request.generation);
-  refuse_tools(body);
-  refuse_media(body);
+  refuse_unsupported(body);
   read_reasoning_format(body, request);
   read_messages_and_variables(body, defaults, request);
   body.ignore_rest();

@@ -9,6 +9,7 @@
 #include "api/api_error.h"
 #include "api/chat_messages.h"
 #include "api/generation_fields.h"
+#include "api/tool_fields.h"
 
 namespace sluice {
 
@@ -28,7 +29,8 @@ struct ChatDefaults {
 
 struct ChatRequest {
   GenerationFields generation;
-  std::string template_variables;  // JSON object: "messages", "enable_thinking", ...
+  std::string template_variables;  // JSON object: "messages", "tools", "enable_thinking", ...
+  ToolUse tool_use;
   std::optional<TurnContinuation> continuation;
   bool echo = false;  // the continued text is repeated at the head of the reply
   ReasoningFormat reasoning_format = ReasoningFormat::both;

@@ -129,7 +129,6 @@ TEST(ChatRequest, UnknownFieldsAtAnyDepthAreReported) {
 
 TEST(ChatRequest, WhatWouldChangeTheAnswerIsRefused) {
   const std::vector<std::pair<std::string, std::string>> cases{
-      {R"("tools":[{"type":"function","function":{"name":"f"}}])", "tools"},
       {R"("functions":[])", "functions"},
       {R"("function_call":"auto")", "function_call"},
       {R"("response_format":{"type":"json_object"})", "response_format"},
@@ -158,6 +157,86 @@ TEST(ChatRequest, WhatWouldChangeTheAnswerIsRefused) {
         R"("use_beam_search":false)", R"("modalities":["text"])", R"("best_of":1)"}) {
     EXPECT_EQ(failure(off), "none") << off;
   }
+}
+
+std::string tool(const std::string& name, const std::string& more = {}) {
+  return R"({"type":"function","function":{"name":")" + name + R"(","parameters":)" +
+         R"({"type":"object","properties":{"z":{"type":"integer"},"a":{}}})" + more + "}}";
+}
+
+TEST(ChatRequest, ToolsReachTheTemplateAsSent) {
+  const auto request =
+      parse(R"("parallel_tool_calls":false,"tools":[)" + tool("g") + R"(,{"name":"é","x":1},)" +
+            R"({"type":"function","function":{"name":"later"},"defer_loading":true},)" +
+            tool("h", R"(,"strict":true,"cache_control":{"type":"ephemeral"})") + "]");
+  ASSERT_TRUE(request) << request.error().message;
+  const auto variables = parse_json(request->template_variables);
+  EXPECT_EQ(to_json(variables->at("tools")),
+            "[" + tool("g") + R"(,{"type":"function","function":{"name":"é",)" + R"("x":1}},)" +
+                tool("h", R"(,"strict":true)") + "]");
+  const ToolUse& use = request->tool_use;
+  ASSERT_NE(use.tools, nullptr);
+  EXPECT_EQ(use.tools->tools.size(), 4U);
+  EXPECT_TRUE(use.tools->find("g")->find("z")->type.integer);
+  EXPECT_TRUE(use.tools->find("later") != nullptr);
+  EXPECT_TRUE(use.one_call);
+  EXPECT_FALSE(use.forbidden);
+  EXPECT_TRUE(request->ignored.empty());
+}
+
+TEST(ChatRequest, NoTools) {
+  for (const char* fields : {"", R"("tools":[])", R"("tools":null,"tool_choice":"auto")"}) {
+    const auto request = parse(fields);
+    ASSERT_TRUE(request);
+    EXPECT_EQ(request->tool_use.tools, nullptr);
+    EXPECT_FALSE(parse_json(request->template_variables)->as_object().contains("tools"));
+  }
+  EXPECT_TRUE(parse(R"("tool_choice":"none","tools":[)" + tool("f") + "]")->tool_use.forbidden);
+}
+
+TEST(ChatRequest, BadToolsAreRefused) {
+  const auto tools = [](const std::string& list) { return failure("\"tools\":[" + list + "]"); };
+  EXPECT_EQ(failure(R"("tools":{})"), "tools");
+  EXPECT_EQ(tools("1"), "tools[0]");
+  EXPECT_EQ(tools("{}"), "tools[0].name");
+  EXPECT_EQ(tools(R"({"type":"function","function":{}})"), "tools[0].function.name");
+  EXPECT_EQ(tools(tool("a b")), "tools[0].function.name");
+  EXPECT_EQ(tools(tool("a>")), "tools[0].function.name");
+  EXPECT_EQ(tools(tool(std::string(257, 'a'))), "tools[0].function.name");
+  EXPECT_EQ(tools(tool(std::string(256, 'a'))), "none");
+  EXPECT_EQ(tools(tool("f") + "," + tool("f")), "tools[1].function.name");
+  EXPECT_EQ(tools(R"({"name":"f","parameters":[]})"), "tools[0].parameters");
+  EXPECT_EQ(tools(R"({"type":"custom","name":"f"})"), "tools[0].type");
+  EXPECT_EQ(parse(R"("tools":[{"type":"custom","name":"f"}])").error().kind,
+            ApiErrorKind::unsupported_tool);
+}
+
+TEST(ChatRequest, ToolChoices) {
+  const auto choice = [](const std::string& value, const std::string& tools = tool("f")) {
+    const auto request = parse("\"tools\":[" + tools + "],\"tool_choice\":" + value);
+    return request ? std::pair(ApiErrorKind::internal, std::string())
+                   : std::pair(request.error().kind, request.error().param);
+  };
+  using Error = std::pair<ApiErrorKind, std::string>;
+  const Error forced{ApiErrorKind::unsupported_parameter, "tool_choice"};
+  const Error wrong{ApiErrorKind::invalid_value, "tool_choice"};
+  EXPECT_EQ(choice(R"("auto")").second, "");
+  EXPECT_EQ(choice(R"("none")").second, "");
+  for (const char* value :
+       {R"("required")", R"("any")", R"({"type":"function","function":{"name":"f"}})",
+        R"({"type":"function","name":"f"})",
+        R"({"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function",)"
+        R"("function":{"name":"f"}}]}})"}) {
+    EXPECT_EQ(choice(value), forced) << value;
+    EXPECT_EQ(choice(value, ""), wrong) << value;
+  }
+  EXPECT_EQ(choice(R"("maybe")"), wrong);
+  EXPECT_EQ(choice(R"({"type":"function","function":{"name":"g"}})"), wrong);
+  EXPECT_EQ(choice(R"({"type":"allowed_tools","mode":"auto","tools":[{"name":"g"}]})"),
+            (Error{ApiErrorKind::invalid_value, "tool_choice.tools[0]"}));
+  EXPECT_EQ(choice(R"({"type":"allowed_tools","mode":"x","tools":[{"name":"f"}]})"),
+            (Error{ApiErrorKind::invalid_value, "tool_choice.mode"}));
+  EXPECT_EQ(choice("1").second, "tool_choice");
 }
 
 bool thinks(const std::string& fields) {

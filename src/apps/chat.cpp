@@ -56,7 +56,7 @@ class AnswerPrinter {
   }
 
   void finish() {
-    print(parser_.finish(decoder_.finish()));
+    print(parser_.finish(decoder_.finish(), false));
     set_dim(false);
     fmt::print("\n");
   }

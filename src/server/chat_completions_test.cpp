@@ -228,7 +228,7 @@ TEST_F(ServerTest, BodiesInEveryShape) {
   EXPECT_EQ(post(kChat, chat(), "Content-Type: multipart/form-data\r\n").status, 415);
   EXPECT_EQ(post(kChat, chat(), "Content-Encoding: gzip\r\n").status, 415);
   const TestReply tools = post(kChat, chat(R"("tools":[{"type":"function"}])"));
-  EXPECT_EQ(tools.json().at("error").at("param"), "tools");
+  EXPECT_EQ(tools.json().at("error").at("param"), "tools[0].name");
 }
 
 TEST_F(ServerTest, AFullQueueIsTooManyRequests) {

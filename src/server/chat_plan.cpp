@@ -25,6 +25,27 @@ std::vector<AnswerDelta> echo_of(const ChatRequest& request) {
   return deltas;
 }
 
+void allow_calls(const Backend& backend, const ToolUse& use, AnswerRules& rules) {
+  if (use.tools == nullptr || use.forbidden) {
+    return;
+  }
+  rules.tools = use.tools;
+  rules.new_call_id = [] { return random_id("call_"); };
+  rules.call_token = backend.model->tokenizer.token_id(kCallOpen);
+  rules.one_call = use.one_call;
+}
+
+// Tools are shown but must not be called: the token that opens a call is never chosen.
+void forbid_calls(const Backend& backend, const ToolUse& use, Request& request) {
+  const auto call_token = backend.model->tokenizer.token_id(kCallOpen);
+  if (use.tools != nullptr && use.forbidden && call_token) {
+    constexpr float kNever = -100.0F;
+    auto& biases = request.sampling.logit_bias;
+    std::erase_if(biases, [&](const auto& bias) { return bias.first == *call_token; });
+    biases.emplace_back(*call_token, kNever);
+  }
+}
+
 }  // namespace
 
 ApiResult<EncodedChat> encode_chat(const Backend& backend, const ChatRequest& request,
@@ -52,10 +73,11 @@ ApiResult<GenerationPlan> plan_chat(const Backend& backend, const HttpRequest& h
   if (!tokens_max) {
     return std::unexpected(tokens_max.error());
   }
-  const AnswerRules rules{.starts_inside_reasoning = encoded.reasoning_open,
-                          .stop = fields.stop,
-                          .stop_everywhere = fields.stop_everywhere,
-                          .keep_stop_text = fields.keep_stop_text};
+  AnswerRules rules{.starts_inside_reasoning = encoded.reasoning_open,
+                    .stop = fields.stop,
+                    .stop_everywhere = fields.stop_everywhere,
+                    .keep_stop_text = fields.keep_stop_text};
+  allow_calls(backend, request.tool_use, rules);
   GenerationPlan plan = make_plan(fields, http);
   plan.sequences = plan_sequences(backend, fields, http, encoded.token_ids, *tokens_max, rules);
   if (const auto error = check_sequence_count(backend, plan, "n")) {
@@ -63,6 +85,7 @@ ApiResult<GenerationPlan> plan_chat(const Backend& backend, const HttpRequest& h
   }
   for (PlannedSequence& sequence : plan.sequences) {
     sequence.opening = echo_of(request);
+    forbid_calls(backend, request.tool_use, sequence.request);
   }
   plan.ignored = request.ignored;
   return plan;

@@ -35,6 +35,8 @@ ErrorClass class_of(ApiErrorKind kind) {
       return {400, kInvalidRequest, "unsupported_parameter", false};
     case ApiErrorKind::unsupported_content:
       return {400, kInvalidRequest, "unsupported_content", false};
+    case ApiErrorKind::unsupported_tool:
+      return {400, kInvalidRequest, "unsupported_tool", false};
     case ApiErrorKind::context_length_exceeded:
       return {400, kInvalidRequest, "context_length_exceeded", false};
     case ApiErrorKind::previous_response_not_found:

@@ -197,7 +197,7 @@ void GenerationRun::take(std::size_t index, GenerationEvent event) {
 
 void GenerationRun::take_token(std::size_t index, const TokenEvent& token) {
   Choice& choice = choices_[index];
-  if (choice.parser.stop_text()) {
+  if (choice.parser.has_ended()) {
     return;  // generated before the engine heard that it should stop
   }
   const std::int64_t reasoning_before = choice.parser.reasoning_token_count();
@@ -210,14 +210,15 @@ void GenerationRun::take_token(std::size_t index, const TokenEvent& token) {
     choice.answer.token_ids.push_back(token.token_id);
   }
   say(index, std::move(deltas));
-  if (choice.parser.stop_text()) {
+  if (choice.parser.has_ended()) {
     choice.stream->cancel();
   }
 }
 
 void GenerationRun::take_end(std::size_t index, const GenerationFinished& finished) {
   Choice& choice = choices_[index];
-  const bool stopped_here = choice.parser.stop_text().has_value();
+  const bool stopped_here = choice.parser.has_ended();
+  const bool cut = finished.reason == FinishReason::length && !stopped_here;
   if (finished.reason == FinishReason::error) {
     spdlog::error("{}: generation failed: {}", exchange_->request().id,
                   finished.error ? finished.error->message : "no reason given");
@@ -228,7 +229,7 @@ void GenerationRun::take_end(std::size_t index, const GenerationFinished& finish
     fail({ApiErrorKind::not_ready, "the server is shutting down", ""});
     return;
   }
-  say(index, choice.parser.finish(choice.decoder.finish()));
+  say(index, choice.parser.finish(choice.decoder.finish(), cut));
   if (!stopped_here) {
     // A stop token counts where the engine counts it, though it is no text and no event.
     usage_.completion_tokens +=
@@ -238,9 +239,12 @@ void GenerationRun::take_end(std::size_t index, const GenerationFinished& finish
     usage_.cached_tokens += finished.usage.cached_tokens;
   }
   AnswerEnd end;
-  end.reason = finished.reason == FinishReason::length && !choice.parser.stop_text()
-                   ? FinishReason::length
-                   : FinishReason::stop;
+  const bool at_limit = cut && !choice.parser.has_ended();
+  end.reason = at_limit ? FinishReason::length : FinishReason::stop;
+  end.has_complete_call = choice.parser.complete_call_count() > 0;
+  for (std::size_t i = 0; i < choice.answer.calls.size(); ++i) {
+    choice.answer.calls[i].complete = i < choice.parser.complete_call_count();
+  }
   end.stop_text = choice.parser.stop_text();
   const auto& reported = plan_.reported_stop_ids;
   if (!end.stop_text && finished.stop_token_id &&

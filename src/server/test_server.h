@@ -16,7 +16,8 @@ namespace sluice {
 
 class ServerTest : public ::testing::Test {
  protected:
-  ServerTest() : engine_({.context_max = 256, .queue_max = 200}) {
+  explicit ServerTest(std::int64_t context_max = 256)
+      : engine_({.context_max = context_max, .queue_max = 200}) {
     config_.port = 0;
     config_.ping_seconds = 0;
   }

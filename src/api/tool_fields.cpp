@@ -1,0 +1,232 @@
+#include "api/tool_fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/json/object.hpp>
+#include <utility>
+
+namespace sluice {
+namespace {
+
+namespace json = boost::json;
+
+// Hints to the server: not shown to the model, so that a hint that moves does not change the
+// prompt.
+constexpr std::array<std::string_view, 3> kHints{"defer_loading", "cache_control",
+                                                 "prompt_cache_breakpoint"};
+
+json::object without_hints(const json::object& object) {
+  json::object kept;
+  for (const auto& [key, value] : object) {
+    if (std::ranges::find(kHints, std::string_view(key)) == kHints.end()) {
+      kept[key] = value;
+    }
+  }
+  return kept;
+}
+
+bool is_tool_name(std::string_view name) {
+  return !name.empty() && name.size() <= kToolNameBytesMax &&
+         name.find_first_of(" \t\r\n\f\v<>") == std::string_view::npos;
+}
+
+void read_tool(const json::value& value, const std::string& path, ToolSet& tools,
+               json::array& prompt_tools, FieldReport& report) {
+  if (!value.is_object()) {
+    report.fail(ApiErrorKind::invalid_type,
+                fmt::format("{} is {}, want an object", path, json_type_name(value)), path);
+    return;
+  }
+  JsonFields tool(value.get_object(), path, report);
+  const std::string type = tool.string("type").value_or("function");
+  if (type != "function") {
+    report.fail(ApiErrorKind::unsupported_tool,
+                fmt::format("{}.type is '{}', this endpoint knows functions only", path,
+                            type.substr(0, 64)),
+                path + ".type");
+    return;
+  }
+  auto function = tool.object("function");
+  JsonFields& fields = function ? *function : tool;
+  const auto name = fields.string("name");
+  fields.string("description");
+  fields.boolean("strict");
+  bool deferred = tool.boolean("defer_loading").value_or(false);
+  deferred = fields.boolean("defer_loading").value_or(false) || deferred;
+  if (report.failed()) {
+    return;
+  }
+  if (!name) {
+    report.fail(ApiErrorKind::missing_parameter,
+                fmt::format("{} is required", fields.path_of("name")), fields.path_of("name"));
+    return;
+  }
+  declare_tool(*name, fields.find("parameters"), fields.path(), tools, report);
+  if (deferred) {
+    return;
+  }
+  json::object shown = without_hints(value.get_object());
+  if (function) {
+    shown["function"] = without_hints(value.get_object().at("function").get_object());
+  } else {
+    shown.erase("type");
+    shown = json::object{{"type", "function"}, {"function", std::move(shown)}};
+  }
+  prompt_tools.push_back(std::move(shown));
+}
+
+// The name in {"function": {"name"}} or {"name"}.
+std::optional<std::string> read_named_function(JsonFields& choice) {
+  auto function = choice.object("function");
+  return (function ? *function : choice).string("name");
+}
+
+void check_declared(const std::optional<std::string>& name, const std::string& path,
+                    const ToolSet& tools, FieldReport& report) {
+  if (!name) {
+    report.fail(ApiErrorKind::missing_parameter, fmt::format("{} names no function", path), path);
+  } else if (tools.find(*name) == nullptr) {
+    report.fail(ApiErrorKind::invalid_value,
+                fmt::format("{} names '{}', which is not one of the tools", path,
+                            name->substr(0, kToolNameBytesMax)),
+                path);
+  }
+}
+
+void read_allowed_tools(JsonFields& choice, const ToolSet& tools) {
+  FieldReport& report = choice.report();
+  auto nested = choice.object("allowed_tools");
+  JsonFields& allowed = nested ? *nested : choice;
+  const std::string mode = allowed.string("mode").value_or("auto");
+  if (mode != "auto" && mode != "required") {
+    report.fail(ApiErrorKind::invalid_value,
+                fmt::format("{} is '{}', want auto or required", allowed.path_of("mode"),
+                            mode.substr(0, 64)),
+                allowed.path_of("mode"));
+  }
+  const json::array* list = allowed.array("tools");
+  if (list == nullptr || list->empty()) {
+    report.fail(ApiErrorKind::missing_parameter,
+                fmt::format("{} names no tool", allowed.path_of("tools")),
+                allowed.path_of("tools"));
+    return;
+  }
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    const std::string path = fmt::format("{}[{}]", allowed.path_of("tools"), i);
+    const json::object* entry = (*list)[i].if_object();
+    if (entry == nullptr) {
+      report.fail(ApiErrorKind::invalid_type, fmt::format("{} is not an object", path), path);
+      return;
+    }
+    JsonFields fields(*entry, path, report);
+    check_declared(read_named_function(fields), path, tools, report);
+  }
+}
+
+void read_choice_object(JsonFields choice, const ToolSet& tools) {
+  FieldReport& report = choice.report();
+  const std::string type = choice.string("type").value_or("function");
+  if (type == "function") {
+    check_declared(read_named_function(choice), choice.path(), tools, report);
+  } else if (type == "allowed_tools") {
+    read_allowed_tools(choice, tools);
+  } else {
+    report.fail(
+        ApiErrorKind::invalid_value,
+        fmt::format("tool_choice.type is '{}', want function or allowed_tools", type.substr(0, 64)),
+        "tool_choice.type");
+  }
+}
+
+// Choices that force a call need constrained sampling, which this version has not.
+void read_choice(JsonFields& body, const ToolSet& tools, ToolUse& use) {
+  const json::value* value = body.find("tool_choice");
+  if (value == nullptr) {
+    return;
+  }
+  FieldReport& report = body.report();
+  if (value->is_string()) {
+    const std::string choice = *body.string("tool_choice");
+    use.forbidden = choice == "none";
+    if (use.forbidden || choice == "auto") {
+      return;
+    }
+    if (choice != "required" && choice != "any") {
+      report.fail(ApiErrorKind::invalid_value,
+                  fmt::format("tool_choice is '{}', want auto, none, required or an object",
+                              choice.substr(0, 64)),
+                  "tool_choice");
+      return;
+    }
+  }
+  if (tools.tools.empty()) {
+    report.fail(ApiErrorKind::invalid_value, "tool_choice asks for a tool, but there is none",
+                "tool_choice");
+    return;
+  }
+  if (!value->is_string()) {
+    if (auto choice = body.object("tool_choice")) {
+      read_choice_object(*choice, tools);
+    }
+  }
+  if (!report.failed()) {
+    body.reject("tool_choice", "this version cannot force a call");
+  }
+}
+
+}  // namespace
+
+ToolFields read_tool_fields(JsonFields& body) {
+  ToolFields fields;
+  auto tools = std::make_shared<ToolSet>();
+  if (const json::array* list = body.array("tools")) {
+    for (std::size_t i = 0; i < list->size() && !body.report().failed(); ++i) {
+      read_tool((*list)[i], fmt::format("tools[{}]", i), *tools, fields.prompt_tools,
+                body.report());
+    }
+  }
+  read_choice(body, *tools, fields.use);
+  fields.use.one_call = !body.boolean("parallel_tool_calls").value_or(true);
+  if (!tools->tools.empty()) {
+    fields.use.tools = std::move(tools);
+  }
+  return fields;
+}
+
+void declare_tool(const std::string& name, const json::value* parameters, const std::string& path,
+                  ToolSet& tools, FieldReport& report) {
+  const auto fail = [&](std::string_view field, const std::string& message) {
+    report.fail(ApiErrorKind::invalid_value, message, fmt::format("{}.{}", path, field));
+  };
+  if (!is_tool_name(name)) {
+    fail("name", fmt::format("{}.name is '{}': want 1 to {} bytes without white space, '<' and '>'",
+                             path, name.substr(0, 64), kToolNameBytesMax));
+    return;
+  }
+  if (tools.find(name) != nullptr) {
+    fail("name", fmt::format("{}.name is '{}', which another tool has", path, name));
+    return;
+  }
+  if (tools.tools.size() == kToolsMax) {
+    fail("name", fmt::format("there are more than {} tools", kToolsMax));
+    return;
+  }
+  if (parameters != nullptr && !parameters->is_object()) {
+    fail("parameters",
+         fmt::format("{}.parameters is {}, want an object", path, json_type_name(*parameters)));
+    return;
+  }
+  Tool tool{.name = name, .parameters = {}};
+  const json::value* properties =
+      parameters != nullptr ? parameters->get_object().if_contains("properties") : nullptr;
+  if (properties != nullptr && properties->is_object()) {
+    for (const auto& [key, schema] : properties->get_object()) {
+      tool.parameters.push_back({std::string(key), read_parameter_type(schema, *parameters)});
+    }
+  }
+  tools.tools.push_back(std::move(tool));
+}
+
+}  // namespace sluice

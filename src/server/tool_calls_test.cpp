@@ -1,0 +1,159 @@
+// Tool calls through the whole server over the fake engine.
+#include <gtest/gtest.h>
+
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+
+#include "server/test_server.h"
+
+namespace sluice {
+namespace {
+
+namespace json = boost::json;
+
+constexpr const char* kChat = "/v1/chat/completions";
+constexpr const char* kTools =
+    R"("tools":[{"type":"function","function":{"name":"read","parameters":{"type":"object",)"
+    R"("properties":{"path":{"type":"string"},"limit":{"type":"integer"}}}}}])";
+
+class ToolCallTest : public ServerTest {
+ protected:
+  ToolCallTest() : ServerTest(2048) {}
+
+  static std::string call(const std::string& path) {
+    return "<tool_call>\n<function=read>\n<parameter=path>\n" + path +
+           "\n</parameter>\n<parameter=limit>\n5\n</parameter>\n</function>\n</tool_call>";
+  }
+  static std::string fields(const std::string& more = {}) {
+    return chat(kTools + (more.empty() ? std::string() : "," + more));
+  }
+};
+
+struct StreamedCall {
+  std::string id;
+  std::string name;
+  std::string arguments;
+};
+
+struct Streamed {
+  std::string content;
+  std::string finish;
+  std::vector<StreamedCall> calls;
+};
+
+// Checks the form of every delta on the way.
+Streamed streamed(const TestReply& reply) {
+  Streamed total;
+  for (const std::string& event : reply.events()) {
+    if (event == "[DONE]") {
+      continue;
+    }
+    const json::value chunk = json::parse(event);
+    const json::value& choice = chunk.at("choices").at(0);
+    const json::object& delta = choice.at("delta").as_object();
+    if (const json::value* text = delta.if_contains("content")) {
+      total.content += text->as_string();
+    }
+    if (const json::value* calls = delta.if_contains("tool_calls")) {
+      EXPECT_EQ(delta.size(), 1U);
+      const json::object& entry = calls->at(0).as_object();
+      if (entry.contains("id")) {
+        EXPECT_EQ(entry.at("type"), "function");
+        EXPECT_EQ(entry.at("function").at("arguments"), "");
+        total.calls.push_back({std::string(entry.at("id").as_string()),
+                               std::string(entry.at("function").at("name").as_string()), ""});
+      }
+      EXPECT_EQ(entry.at("index"), std::ssize(total.calls) - 1);
+      total.calls.back().arguments += entry.at("function").at("arguments").as_string();
+    }
+    if (choice.at("finish_reason").is_string()) {
+      total.finish += choice.at("finish_reason").as_string();
+    }
+  }
+  return total;
+}
+
+TEST_F(ToolCallTest, WholeAndStreamed) {
+  engine_.set_script(
+      {.tokens = tokens("so\n</think>\n\nLook.\n\n" + call("a\"é") + "\n" + call("b"))});
+  start();
+  const json::value whole = post(kChat, fields()).json();
+  const json::value& choice = whole.at("choices").at(0);
+  const json::object& message = choice.at("message").as_object();
+  EXPECT_EQ(message.at("content"), "Look.");
+  EXPECT_EQ(message.at("reasoning_content"), "so");
+  EXPECT_EQ(choice.at("finish_reason"), "tool_calls");
+  const json::array& calls = message.at("tool_calls").as_array();
+  ASSERT_EQ(calls.size(), 2U);
+  EXPECT_EQ(calls[0].at("function").at("name"), "read");
+  EXPECT_EQ(calls[0].at("function").at("arguments"), R"({"path": "a\"é", "limit": 5})");
+  EXPECT_TRUE(calls[0].at("id").as_string().starts_with("call_"));
+  EXPECT_NE(calls[0].at("id"), calls[1].at("id"));
+
+  const Streamed total = streamed(post(kChat, fields(R"("stream":true)")));
+  EXPECT_EQ(total.content, "Look.");
+  EXPECT_EQ(total.finish, "tool_calls");
+  ASSERT_EQ(total.calls.size(), 2U);
+  EXPECT_EQ(total.calls[0].name, "read");
+  EXPECT_EQ(total.calls[0].arguments, R"({"path": "a\"é", "limit": 5})");
+  EXPECT_EQ(total.calls[1].arguments, R"({"path": "b", "limit": 5})");
+}
+
+TEST_F(ToolCallTest, ContentIsNullBesideCallsAlone) {
+  engine_.set_script({.tokens = tokens("\n</think>\n\n" + call("a"))});
+  start();
+  const json::value reply = post(kChat, fields()).json();
+  EXPECT_TRUE(reply.at("choices").at(0).at("message").at("content").is_null());
+}
+
+TEST_F(ToolCallTest, ALimitWinsOverACall) {
+  engine_.set_script(
+      {.tokens = tokens("</think>" + call("long path") + call("b")), .endless = true});
+  start();
+  const auto tokens_max = std::ssize(tokens("</think>" + call("long path"))) + 12;
+  const json::value reply =
+      post(kChat, fields("\"max_tokens\":" + std::to_string(tokens_max))).json();
+  const json::value& choice = reply.at("choices").at(0);
+  EXPECT_EQ(choice.at("finish_reason"), "length");
+  EXPECT_GE(choice.at("message").at("tool_calls").as_array().size(), 1U);
+}
+
+TEST_F(ToolCallTest, OneCallEndsTheAnswer) {
+  engine_.set_script({.tokens = tokens("</think>" + call("a") + "\n"), .endless = true});
+  start();
+  const json::value reply = post(kChat, fields(R"("parallel_tool_calls":false)")).json();
+  const json::value& choice = reply.at("choices").at(0);
+  EXPECT_EQ(choice.at("message").at("tool_calls").as_array().size(), 1U);
+  EXPECT_EQ(choice.at("finish_reason"), "tool_calls");
+  EXPECT_TRUE(eventually([&] { return engine_.running() == 0; }));
+}
+
+TEST_F(ToolCallTest, WithToolChoiceNoneTheMarkupIsTextAndItsTokenIsNeverChosen) {
+  engine_.set_script({.tokens = tokens("</think>" + call("a"))});
+  start();
+  const json::value none = post(kChat, fields(R"("tool_choice":"none")")).json();
+  const json::value automatic = post(kChat, fields()).json();
+  EXPECT_EQ(none.at("choices").at(0).at("message").at("content").as_string(), call("a"));
+  EXPECT_EQ(none.at("choices").at(0).at("finish_reason"), "stop");
+  EXPECT_EQ(none.at("usage").at("prompt_tokens"), automatic.at("usage").at("prompt_tokens"));
+  const TokenId opener = model().tokenizer.token_id("<tool_call>").value();
+  const auto biases = engine_.requests().at(0).sampling.logit_bias;
+  ASSERT_EQ(biases.size(), 1U);
+  EXPECT_EQ(biases[0].first, opener);
+  EXPECT_TRUE(engine_.requests().at(1).sampling.logit_bias.empty());
+}
+
+TEST_F(ToolCallTest, LogprobsLeaveMarkupOut) {
+  engine_.set_script({.tokens = tokens("</think>\n\nHi\n\n" + call("a"))});
+  start();
+  const json::value reply = post(kChat, fields(R"("logprobs":true)")).json();
+  std::string text;
+  for (const json::value& token :
+       reply.at("choices").at(0).at("logprobs").at("content").as_array()) {
+    text += token.at("token").as_string();
+  }
+  EXPECT_TRUE(text == "Hi" || text == "\n\nHi" || text == "Hi\n\n") << text;
+}
+
+}  // namespace
+}  // namespace sluice
