@@ -59,10 +59,11 @@ void HybridCache::close(SequenceCache& sequence) {
 PrefixReuse HybridCache::resume(SequenceCache& sequence, std::span<const std::int32_t> tokens) {
   SLUICE_CHECK(sequence.block_table.empty());
   const PrefixTree::Match match = tree_.match(sequence.node, tokens);
+  const PrefixReuse reuse = reuse_of(match, sequence.node, tokens);
   std::byte* state = slot(sequence.state_slot);
   if (match.tokens == 0) {
     std::fill_n(state, shape_.slot_bytes, std::byte{0});
-    return {.tokens = 0, .kv_tokens = match.kv_tokens};
+    return reuse;
   }
   tree_.pin(match.node);
   tree_.unpin(sequence.node);
@@ -77,7 +78,22 @@ PrefixReuse HybridCache::resume(SequenceCache& sequence, std::span<const std::in
   }
   tree_.use_checkpoint(match.node);
   std::copy_n(slot(*tree_.checkpoint(match.node)), shape_.slot_bytes, state);
-  return {.tokens = match.tokens, .kv_tokens = match.kv_tokens};
+  return reuse;
+}
+
+PrefixReuse HybridCache::reuse_of(const PrefixTree::Match& match, NodeId root,
+                                  std::span<const std::int32_t> tokens) const {
+  PrefixReuse reuse{.tokens = match.tokens,
+                    .kv_tokens = match.kv_tokens,
+                    .salt_known = tree_.has_children(root),
+                    .state_evicted = match.evicted};
+  const auto rest = tokens.subspan(static_cast<std::size_t>(match.kv_tokens));
+  if (std::ssize(rest) >= kPrefixBlockTokens) {
+    if (const auto shared = tree_.shared_with_children(match.deepest, rest)) {
+      reuse.diverged_at = match.kv_tokens + *shared;
+    }
+  }
+  return reuse;
 }
 
 std::int64_t HybridCache::known_tokens(const SequenceCache& sequence,
@@ -165,9 +181,40 @@ std::int64_t HybridCache::last_checkpoint_of(const SequenceCache& sequence) cons
   return tree_.depth(node) * kPrefixBlockTokens;
 }
 
-void HybridCache::forget() {
-  while (evict_below(kAnyValue)) {
+CacheFreed HybridCache::forget() {
+  const CacheUse before = use();
+  while (tree_.checkpoint_count() > 0) {
+    slots_.free(tree_.take_checkpoint(tree_.cheapest_checkpoint()->node));
   }
+  while (const std::optional<NodeId> leaf = tree_.dead_leaf()) {
+    blocks_.release(tree_.remove(*leaf));
+  }
+  return freed_since(before);
+}
+
+CacheFreed HybridCache::forget(std::string_view salt) {
+  const CacheUse before = use();
+  const std::optional<NodeId> root = tree_.find_root(salt);
+  for (const NodeId node : root ? tree_.below(*root) : std::vector<NodeId>()) {
+    if (tree_.checkpoint(node)) {
+      slots_.free(tree_.take_checkpoint(node));
+    }
+    if (tree_.is_dead(node)) {
+      blocks_.release(tree_.remove(node));
+    }
+  }
+  return freed_since(before);
+}
+
+CacheFreed HybridCache::freed_since(const CacheUse& before) {
+  while (blocks_.discard_free()) {
+  }
+  while (slots_.discard_free()) {
+  }
+  const CacheUse now = use();
+  return {.block_count = before.shared_block_count - now.shared_block_count,
+          .checkpoint_count = before.checkpoint_count - now.checkpoint_count,
+          .bytes = before.bytes - now.bytes};
 }
 
 NodeId HybridCache::node_at(const SequenceCache& sequence, std::int64_t token_count) const {
@@ -216,7 +263,7 @@ bool HybridCache::evict_below(double value) {
   if (!cheapest || cheapest->value >= value) {
     return false;
   }
-  slots_.free(tree_.take_checkpoint(cheapest->node));
+  slots_.free(tree_.evict_checkpoint(cheapest->node));
   ++evicted_checkpoints_;
   return true;
 }
@@ -252,7 +299,10 @@ CacheUse HybridCache::use() const {
           .shared_block_count = tree_.node_count(),
           .checkpoint_count = tree_.checkpoint_count(),
           .bytes = used_bytes(),
+          .block_bytes = static_cast<std::size_t>(blocks_.used_count()) * shape_.block_bytes,
           .bytes_max = bytes_max(),
+          .shared_bytes = static_cast<std::size_t>(tree_.node_count()) * shape_.block_bytes +
+                          static_cast<std::size_t>(tree_.checkpoint_count()) * shape_.slot_bytes,
           .evicted_block_count = evicted_blocks_,
           .evicted_checkpoint_count = evicted_checkpoints_};
 }

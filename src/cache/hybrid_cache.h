@@ -44,10 +44,29 @@ struct SequenceCache {
   std::int64_t last_checkpoint = 0;  // tokens before the last one made on its path
 };
 
-// What resume() found.
+// What resume() found, and why it was no more.
 struct PrefixReuse {
   std::int64_t tokens = 0;     // that need not be computed
   std::int64_t kv_tokens = 0;  // whose KV is known; beyond `tokens` there is no state to go on from
+  bool salt_known = false;     // something is stored under this salt
+  bool state_evicted = false;  // beyond `tokens` there was a state once
+  // What is known goes on after kv_tokens, but from this token on differently. See
+  // PrefixTree::shared_with_children() for how far it looks.
+  std::optional<std::int64_t> diverged_at = std::nullopt;
+};
+
+// What forget() gave up.
+struct CacheFreed {
+  std::int64_t block_count = 0;
+  std::int64_t checkpoint_count = 0;
+  std::size_t bytes = 0;
+
+  CacheFreed& operator+=(const CacheFreed& other) {
+    block_count += other.block_count;
+    checkpoint_count += other.checkpoint_count;
+    bytes += other.bytes;
+    return *this;
+  }
 };
 
 struct CacheUse {
@@ -56,8 +75,10 @@ struct CacheUse {
   std::int64_t shared_block_count = 0;  // in the tree
   std::int64_t checkpoint_count = 0;
   std::size_t bytes = 0;
+  std::size_t block_bytes = 0;  // of these, in blocks
   std::size_t bytes_max = 0;
-  std::int64_t evicted_block_count = 0;  // since create()
+  std::size_t shared_bytes = 0;          // of the tree's blocks and checkpoints
+  std::int64_t evicted_block_count = 0;  // for lack of memory, since create()
   std::int64_t evicted_checkpoint_count = 0;
 };
 
@@ -99,7 +120,10 @@ class HybridCache {
   // `slot`, and nobody else resumed from it or made it too.
   void drop_unused_checkpoint(const SequenceCache& sequence, std::int64_t token_count, SlotId slot);
 
-  void forget();  // gives up everything that no running sequence holds
+  // Gives up what no running sequence holds, and its memory: everything, or what is stored under
+  // one salt.
+  CacheFreed forget();
+  CacheFreed forget(std::string_view salt);
 
   std::byte* blocks() { return blocks_.data(); }
   std::byte* slots() { return slots_.data(); }
@@ -117,6 +141,9 @@ class HybridCache {
   bool has_room_for_block() const;
   bool has_room_for_slot() const;
   bool evict_below(double value);  // something cheaper; false when there is nothing
+  PrefixReuse reuse_of(const PrefixTree::Match& match, NodeId root,
+                       std::span<const std::int32_t> tokens) const;
+  CacheFreed freed_since(const CacheUse& before);
   BlockId allocate_block();
   SlotId allocate_slot();  // with what its last owner left in it
   std::int64_t last_checkpoint_of(const SequenceCache& sequence) const;

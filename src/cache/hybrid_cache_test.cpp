@@ -82,6 +82,9 @@ class Program {
         default:
           compute();
       }
+      if (below(200) == 0) {
+        forget();
+      }
       cache_.check_invariants();
       if (::testing::Test::HasFatalFailure()) {
         return;
@@ -242,6 +245,19 @@ class Program {
     for (const auto& runner : runners_) {
       check(*runner);
     }
+  }
+
+  void forget() {
+    const CacheUse before = cache_.use();
+    const std::string salt = below(2) == 0 ? "" : "tenant";
+    const bool all = below(3) == 0;
+    const CacheFreed freed = all ? cache_.forget() : cache_.forget(salt);
+    std::erase_if(kept_, [&](const auto& entry) { return all || entry.first == salt; });
+    EXPECT_EQ(before.bytes - cache_.use().bytes, freed.bytes);
+    EXPECT_EQ(before.shared_block_count - cache_.use().shared_block_count, freed.block_count);
+    EXPECT_EQ(freed.bytes, static_cast<std::size_t>(freed.block_count) * kBlockBytes +
+                               static_cast<std::size_t>(freed.checkpoint_count) * kSlotBytes);
+    EXPECT_EQ(before.evicted_block_count, cache_.use().evicted_block_count);
   }
 
   void stop(std::int64_t index) {

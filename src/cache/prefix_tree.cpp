@@ -1,6 +1,7 @@
 #include "cache/prefix_tree.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -73,21 +74,53 @@ void PrefixTree::drop_root_if_idle(NodeId id) {
 
 PrefixTree::Match PrefixTree::match(NodeId root, std::span<const std::int32_t> tokens) const {
   constexpr auto kBlock = static_cast<std::size_t>(kPrefixBlockTokens);
-  Match match{.node = root};
-  NodeId deepest = root;
+  Match match{.node = root, .deepest = root};
   for (; tokens.size() >= kBlock; tokens = tokens.subspan(kBlock)) {
-    const std::optional<NodeId> child = find(deepest, tokens.first(kBlock));
+    const std::optional<NodeId> child = find(match.deepest, tokens.first(kBlock));
     if (!child) {
       break;
     }
-    deepest = *child;
+    match.deepest = *child;
     match.kv_tokens += kPrefixBlockTokens;
-    if (node(deepest).checkpoint) {
-      match.node = deepest;
+    match.evicted = match.evicted || node(*child).checkpoint_evicted;
+    if (node(*child).checkpoint) {
+      match.node = *child;
       match.tokens = match.kv_tokens;
+      match.evicted = false;
     }
   }
   return match;
+}
+
+std::optional<std::int64_t> PrefixTree::shared_with_children(
+    NodeId id, std::span<const std::int32_t> tokens) const {
+  std::optional<std::int64_t> most;
+  NodeId child = node(id).last_child;
+  for (int i = 0; child != kNone && i < kContinuationsMax; ++i) {
+    const auto& known = node(child).tokens;
+    const std::int64_t shared = std::ranges::mismatch(known, tokens).in1 - known.begin();
+    most = std::max(most.value_or(0), shared);
+    child = node(child).earlier_sibling;
+  }
+  return most;
+}
+
+std::vector<NodeId> PrefixTree::below(NodeId root) const {
+  std::vector<NodeId> nodes{root};
+  for (std::size_t i = 0; i < nodes.size(); ++i) {  // parents before their children
+    for (NodeId child = node(nodes[i]).last_child; child != kNone;
+         child = node(child).earlier_sibling) {
+      nodes.push_back(child);
+    }
+  }
+  nodes.erase(nodes.begin());
+  std::ranges::reverse(nodes);
+  return nodes;
+}
+
+std::optional<NodeId> PrefixTree::find_root(std::string_view salt) const {
+  const auto found = roots_.find(std::string(salt));
+  return found == roots_.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::optional<NodeId> PrefixTree::find(NodeId parent, std::span<const std::int32_t> tokens) const {
@@ -106,9 +139,9 @@ NodeId PrefixTree::add(NodeId parent, std::span<const std::int32_t> tokens, Bloc
   SLUICE_CHECK(!find(parent, tokens));
   const NodeId id = make_node();
   unlist(parent);
-  ++node(parent).children;
   Node& made = node(id);
   made.parent = parent;
+  link_to_parent(id);
   made.depth = node(parent).depth + 1;
   made.block = block;
   made.touched_at = ++now_;
@@ -117,6 +150,29 @@ NodeId PrefixTree::add(NodeId parent, std::span<const std::int32_t> tokens, Bloc
   ++node_count_;
   list_if_dead(id);
   return id;
+}
+
+void PrefixTree::link_to_parent(NodeId id) {
+  Node& parent = node(node(id).parent);
+  if (parent.last_child != kNone) {
+    node(parent.last_child).later_sibling = id;
+  }
+  node(id).earlier_sibling = std::exchange(parent.last_child, id);
+  ++parent.children;
+}
+
+void PrefixTree::unlink_from_parent(NodeId id) {
+  const Node& leaving = node(id);
+  Node& parent = node(leaving.parent);
+  if (leaving.later_sibling != kNone) {
+    node(leaving.later_sibling).earlier_sibling = leaving.earlier_sibling;
+  } else {
+    parent.last_child = leaving.earlier_sibling;
+  }
+  if (leaving.earlier_sibling != kNone) {
+    node(leaving.earlier_sibling).later_sibling = leaving.later_sibling;
+  }
+  --parent.children;
 }
 
 void PrefixTree::pin(NodeId id) {
@@ -153,6 +209,7 @@ void PrefixTree::set_checkpoint(NodeId id, SlotId slot, double weight) {
   unlist(id);
   Node& owner = node(id);
   owner.checkpoint = slot;
+  owner.checkpoint_evicted = false;
   owner.weight = weight;
   owner.uses = 0.0;
   owner.touched_at = ++now_;
@@ -166,6 +223,11 @@ SlotId PrefixTree::take_checkpoint(NodeId id) {
   checkpoints_.erase(id);
   list_if_dead(id);
   return slot;
+}
+
+SlotId PrefixTree::evict_checkpoint(NodeId id) {
+  node(id).checkpoint_evicted = true;
+  return take_checkpoint(id);
 }
 
 void PrefixTree::use_checkpoint(NodeId id, double weight) {
@@ -226,26 +288,41 @@ BlockId PrefixTree::remove(NodeId id) {
   const Node removed = node(id);
   const auto [begin, end] = by_hash_.equal_range(hash(removed.parent, removed.tokens));
   by_hash_.erase(std::find_if(begin, end, [id](const auto& entry) { return entry.second == id; }));
+  unlink_from_parent(id);
   nodes_[static_cast<std::size_t>(id)].exists = false;
   unused_.push_back(id);
   --node_count_;
-  --node(removed.parent).children;
   list_if_dead(removed.parent);
   drop_root_if_idle(removed.parent);
   return removed.block;
 }
 
+// The children of a node are as many as it says, in one chain that can be walked both ways.
+void PrefixTree::check_siblings(NodeId id) const {
+  std::int32_t children = 0;
+  NodeId later = kNone;
+  for (NodeId child = node(id).last_child; child != kNone; child = node(child).earlier_sibling) {
+    SLUICE_CHECK(node(child).parent == id);
+    SLUICE_CHECK(node(child).later_sibling == later);
+    SLUICE_CHECK(++children <= node(id).children);
+    later = child;
+  }
+  SLUICE_CHECK(children == node(id).children);
+}
+
 void PrefixTree::check_invariants() const {
-  std::vector<std::int32_t> children(nodes_.size());
   std::int64_t roots = 0;
   std::int64_t dead = 0;
   std::int64_t checkpoints = 0;
+  std::int64_t children = 0;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const Node& entry = nodes_[i];
     const auto id = static_cast<NodeId>(i);
     if (!entry.exists) {
       continue;
     }
+    check_siblings(id);
+    children += entry.children;
     if (entry.depth == 0) {
       ++roots;
       SLUICE_CHECK(!entry.checkpoint);
@@ -256,13 +333,10 @@ void PrefixTree::check_invariants() const {
     SLUICE_CHECK(find(entry.parent, entry.tokens) == id);
     SLUICE_CHECK(dead_leaves_.contains({entry.touched_at, id}) == is_dead(entry));
     SLUICE_CHECK(checkpoints_.contains(id) == entry.checkpoint.has_value());
-    ++children[static_cast<std::size_t>(entry.parent)];
     dead += is_dead(entry) ? 1 : 0;
     checkpoints += entry.checkpoint ? 1 : 0;
   }
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    SLUICE_CHECK(!nodes_[i].exists || nodes_[i].children == children[i]);
-  }
+  SLUICE_CHECK(children == node_count_);
   SLUICE_CHECK(std::ssize(dead_leaves_) == dead);
   SLUICE_CHECK(checkpoint_count() == checkpoints);
   SLUICE_CHECK(std::ssize(roots_) == roots);

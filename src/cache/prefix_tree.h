@@ -45,7 +45,9 @@ class PrefixTree {
   struct Match {
     NodeId node = 0;             // deepest node with a checkpoint; the root when there is none
     std::int64_t tokens = 0;     // up to it
-    std::int64_t kv_tokens = 0;  // up to the deepest node at all
+    NodeId deepest = 0;          // deepest node at all
+    std::int64_t kv_tokens = 0;  // up to it
+    bool evicted = false;        // beyond `node` there was a checkpoint once: evict_checkpoint()
   };
 
   // The root of a salt, made when new; it stays while pinned or while it has children.
@@ -53,12 +55,23 @@ class PrefixTree {
 
   Match match(NodeId root, std::span<const std::int32_t> tokens) const;
 
+  // How many of `tokens`, which follow `node` but are none of its children, one of them begins
+  // with: the most of all, or of the kContinuationsMax added last. None without children.
+  static constexpr int kContinuationsMax = 256;
+  std::optional<std::int64_t> shared_with_children(NodeId node,
+                                                   std::span<const std::int32_t> tokens) const;
+
+  // All nodes below a root, deeper ones first.
+  std::vector<NodeId> below(NodeId root) const;
+  std::optional<NodeId> find_root(std::string_view salt) const;
+
   // The child of `parent` with these 64 tokens.
   std::optional<NodeId> find(NodeId parent, std::span<const std::int32_t> tokens) const;
   NodeId add(NodeId parent, std::span<const std::int32_t> tokens, BlockId block);  // not there yet
 
   NodeId parent(NodeId id) const { return node(id).parent; }
   BlockId block(NodeId id) const { return node(id).block; }
+  bool has_children(NodeId id) const { return node(id).children > 0; }
   std::int64_t depth(NodeId id) const { return node(id).depth; }  // in blocks; 0: a root
 
   // A pinned node and all above it stay.
@@ -68,6 +81,7 @@ class PrefixTree {
   std::optional<SlotId> checkpoint(NodeId id) const { return node(id).checkpoint; }
   void set_checkpoint(NodeId id, SlotId slot, double weight);  // there was none
   SlotId take_checkpoint(NodeId id);                           // there is one
+  SlotId evict_checkpoint(NodeId id);  // the same, and match() tells until there is one again
   // It was resumed from, or made once more (by a sequence to which it is worth `weight`).
   void use_checkpoint(NodeId id, double weight = 0.0);
   bool is_used(NodeId id) const { return node(id).uses > 0.0; }
@@ -82,7 +96,8 @@ class PrefixTree {
   // Of all, or of the next few hundred when there are more: then each call looks at others.
   std::optional<Cheapest> cheapest_checkpoint();
   std::optional<NodeId> dead_leaf() const;  // the one touched longest ago
-  BlockId remove(NodeId dead_leaf);         // its block
+  bool is_dead(NodeId id) const { return is_dead(node(id)); }
+  BlockId remove(NodeId dead_leaf);  // its block
 
   std::int64_t node_count() const { return node_count_; }  // without roots
   std::int64_t checkpoint_count() const { return std::ssize(checkpoints_); }
@@ -90,14 +105,19 @@ class PrefixTree {
   void check_invariants() const;
 
  private:
+  static constexpr NodeId kNone = -1;
   struct Node {
     NodeId parent = 0;
     std::int32_t depth = 0;
     std::int32_t children = 0;
+    NodeId last_child = kNone;  // the one added last; the others follow as earlier siblings
+    NodeId earlier_sibling = kNone;
+    NodeId later_sibling = kNone;
     std::int32_t pins = 0;
     double uses = 0.0;  // recent ones, at most kUsesMax
     BlockId block = 0;
     std::optional<SlotId> checkpoint;
+    bool checkpoint_evicted = false;
     double weight = 0.0;
     std::uint64_t touched_at = 0;
     std::array<std::int32_t, kPrefixBlockTokens> tokens{};
@@ -108,6 +128,9 @@ class PrefixTree {
   Node& node(NodeId id) { return const_cast<Node&>(std::as_const(*this).node(id)); }
   std::uint64_t hash(NodeId parent, std::span<const std::int32_t> tokens) const;
   NodeId make_node();
+  void link_to_parent(NodeId id);
+  void unlink_from_parent(NodeId id);
+  void check_siblings(NodeId id) const;
   bool is_dead(const Node& node) const;
   void list_if_dead(NodeId id);  // after a change that may have made it dead
   void unlist(NodeId id);        // before a change of a node that may be dead
