@@ -1,5 +1,7 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -7,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/checked_math.h"
+#include "base/histogram.h"
 #include "base/result.h"
 
 namespace sluice {
@@ -77,6 +80,20 @@ TEST(CheckedMathTest, OverflowIsAValue) {
   EXPECT_EQ(round_up(0, 32), 0);
   EXPECT_EQ(ceil_div(65, 64), 2);
   EXPECT_EQ(ceil_div(64, 64), 1);
+}
+
+TEST(HistogramTest, ABoundBelongsToItsBucket) {
+  static constexpr std::array kBounds{1.0, 2.5, 10.0};
+  Histogram histogram(kBounds);
+  for (const double value : {-1.0, 1.0, 1.5, 2.5, 2.6, 10.0, 10.5, 1e9}) {
+    histogram.add(value);
+  }
+  EXPECT_THAT(histogram.counts(), ::testing::ElementsAre(2, 2, 2, 2));
+  EXPECT_EQ(histogram.count(), 8);
+  EXPECT_DOUBLE_EQ(histogram.sum(), 1e9 + 27.1);
+  const Histogram snapshot = histogram;
+  histogram.add(0.0);
+  EXPECT_EQ(snapshot.count(), 8);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "engine/engine_command.h"
 #include "engine/engine_loop.h"
 #include "engine/generation_stream.h"
 #include "engine/sequence.h"
@@ -14,6 +15,20 @@
 
 namespace sluice {
 namespace {
+
+class FlushCommand final : public EngineCommand {
+ public:
+  FlushCommand(CacheFlush what, std::function<void(const CacheFlushed&)> on_done)
+      : what_(std::move(what)), on_done_(std::move(on_done)) {}
+
+  void run(EngineLoop& loop) override { freed_ = loop.flush_cache(what_); }
+  void done() override { on_done_(freed_); }
+
+ private:
+  CacheFlush what_;
+  std::function<void(const CacheFlushed&)> on_done_;
+  CacheFlushed freed_;
+};
 
 class ThreadedEngine final : public Engine {
  public:
@@ -42,29 +57,51 @@ class ThreadedEngine final : public Engine {
     return stream;
   }
 
+  Result<void> flush_cache(CacheFlush what,
+                           std::function<void(const CacheFlushed&)> on_done) override {
+    return submissions_.push(std::make_unique<FlushCommand>(std::move(what), std::move(on_done)));
+  }
+
   EngineStatus status() const override { return submissions_.status(); }
   const EngineConfig& config() const override { return config_; }
 
  private:
   void run() {
     const FlushDenormals float_mode;  // part of the numerics contract, also for sampling
-    std::vector<std::unique_ptr<Sequence>> arrivals;
-    arrivals.reserve(static_cast<std::size_t>(config_.sequences_max + config_.queue_max));
+    SubmissionQueue::Arrivals arrivals =
+        SubmissionQueue::make_arrivals(config_.sequences_max + config_.queue_max);
     while (submissions_.take(arrivals, loop_->is_idle())) {
-      add(arrivals);
+      add(arrivals.sequences);
+      run(arrivals.commands);
       loop_->step();
       hand_over();
     }
-    add(arrivals);
+    add(arrivals.sequences);
+    run(arrivals.commands);
     loop_->cancel_all();
     hand_over();
   }
 
-  void add(std::vector<std::unique_ptr<Sequence>>& arrivals) {
-    for (std::unique_ptr<Sequence>& sequence : arrivals) {
+  void add(std::vector<std::unique_ptr<Sequence>>& sequences) {
+    for (std::unique_ptr<Sequence>& sequence : sequences) {
       loop_->add(std::move(sequence));
     }
-    arrivals.clear();
+    sequences.clear();
+  }
+
+  // Who hears that a command is done finds it in the status.
+  void run(std::vector<std::unique_ptr<EngineCommand>>& commands) {
+    if (commands.empty()) {
+      return;
+    }
+    for (const auto& command : commands) {
+      command->run(*loop_);
+    }
+    submissions_.publish(loop_->status(), 0);
+    for (const auto& command : commands) {
+      command->done();
+    }
+    commands.clear();
   }
 
   // Numbers first, events second: see engine_loop.h.

@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/engine_metrics.h"
 #include "model/qwen3_5.h"
+#include "request/prompt_reuse.h"
 #include "request/request.h"
 
 namespace sluice {
@@ -54,6 +56,7 @@ struct GenerationFinished {
   std::optional<Error> error = std::nullopt;            // when reason is error
   Usage usage = {};
   Timings timings = {};
+  std::optional<PromptReuse> reuse = std::nullopt;  // none when it never ran
 };
 
 using GenerationEvent = std::variant<TokenEvent, GenerationFinished>;
@@ -76,17 +79,32 @@ class GenerationStream {
 struct EngineStatus {
   std::int64_t running = 0;
   std::int64_t waiting = 0;
-  std::int64_t steps = 0;             // forward passes since start
-  std::int64_t kv_blocks_used = 0;    // by running sequences and kept prefixes
-  std::int64_t kept_blocks = 0;       // of kept prefixes; running ones may use them too
+  std::int64_t steps = 0;              // forward passes since start
+  std::int64_t kv_blocks_used = 0;     // by running sequences and kept prefixes
+  std::int64_t kv_blocks_running = 0;  // of running sequences, one that two use counted twice
+  std::int64_t kv_blocks_max = 0;      // that these can be
+  std::int64_t kept_blocks = 0;        // of kept prefixes; running ones may use them too
+  std::int64_t kept_tokens = 0;
   std::int64_t kept_checkpoints = 0;  // states of kept prefixes
+  std::size_t kv_bytes = 0;           // of blocks in use
+  std::size_t kept_bytes = 0;         // of kept blocks and states
   std::size_t cache_bytes = 0;        // of all of these and of the states of running sequences
   std::size_t cache_bytes_max = 0;
-  std::int64_t evicted_blocks = 0;  // since start, like all below
+  std::int64_t evicted_blocks = 0;  // for lack of memory, since start, like all below
   std::int64_t evicted_checkpoints = 0;
-  std::int64_t prompt_tokens = 0;  // of admitted requests
-  std::int64_t reused_tokens = 0;  // of those, not computed again
   std::int64_t preemptions = 0;
+  EngineMetrics metrics = {};
+};
+
+// What to forget of computed prefixes: all, or what is stored under these salts.
+struct CacheFlush {
+  std::optional<std::vector<std::string>> salts = std::nullopt;
+};
+
+// What of it no running request needed.
+struct CacheFlushed {
+  std::int64_t tokens = 0;
+  std::size_t bytes = 0;
 };
 
 class Engine {
@@ -104,6 +122,12 @@ class Engine {
   // context_max tokens or more; queue full).
   virtual Result<std::shared_ptr<GenerationStream>> submit(Request request,
                                                            std::function<void()> on_ready) = 0;
+
+  // Between two steps; running requests are untouched. on_done is called once, from the engine
+  // thread, when the status shows it: it must only hand the outcome over, and must not throw.
+  // Errors: resource_exhausted (too many commands wait), cancelled (the engine stops).
+  virtual Result<void> flush_cache(CacheFlush what,
+                                   std::function<void(const CacheFlushed&)> on_done) = 0;
 
   virtual EngineStatus status() const = 0;
   virtual const EngineConfig& config() const = 0;

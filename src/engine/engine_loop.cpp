@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "engine/checkpoint_policy.h"
+#include "engine/reuse_report.h"
 
 namespace sluice {
 namespace {
@@ -82,7 +83,8 @@ EngineLoop::EngineLoop(Qwen3_5& model, const EngineConfig& config, std::int64_t 
       batch_builder_(
           {.tokens_max = model.options().step_tokens_max, .sequences_max = config.sequences_max}),
       token_chooser_(sampled_ids(config, model)),
-      sampled_vocab_size_(sampled_ids(config, model)) {
+      sampled_vocab_size_(sampled_ids(config, model)),
+      kv_block_count_(block_count) {
   sequences_.reserve(static_cast<std::size_t>(outstanding_max(config)));
   planned_.reserve(static_cast<std::size_t>(config.sequences_max));
   deliveries_.reserve(static_cast<std::size_t>(outstanding_max(config)));
@@ -117,6 +119,7 @@ void EngineLoop::step() {
   scheduler_.commit();
   keep_results(plan);
   choose_tokens(plan);
+  recorder_.end_step(clock_.now());
 }
 
 void EngineLoop::drop_cancelled() {
@@ -136,7 +139,6 @@ void EngineLoop::admit() {
     Sequence& sequence = *find(id);
     if (!sequence.admitted_at) {
       sequence.admitted_at = clock_.now();
-      prompt_tokens_ += sequence.prompt_tokens;
     }
     sequence.running = true;
     memory_.cache.open(sequence.cache, sequence.cache_salt);
@@ -158,14 +160,18 @@ void EngineLoop::preempt(Sequence& sequence) {
 }
 
 void EngineLoop::resume(Sequence& sequence) {
-  const PrefixReuse reuse = memory_.cache.resume(sequence.cache, sequence.resumable());
+  const auto wanted = sequence.resumable();
+  const PrefixReuse reuse = memory_.cache.resume(sequence.cache, wanted);
   sequence.computed_tokens = reuse.tokens;
   scheduler_.set_computed(sequence.id, reuse.tokens);
-  if (sequence.reused_tokens) {
+  if (sequence.reuse) {
     return;  // back from a preemption
   }
-  sequence.reused_tokens = reuse.tokens;
-  reused_tokens_ += reuse.tokens;
+  sequence.reuse =
+      explain_reuse(reuse, {.wanted_tokens = std::ssize(wanted),
+                            .keeps_prefixes = config_.reuse_bytes > 0,
+                            .stores_anything = memory_.cache.use().shared_block_count > 0});
+  recorder_.looked_up(sequence);
   if (reuse.kv_tokens > reuse.tokens) {  // two prompts leave each other here: a third may, too
     keep_at(sequence, reuse.kv_tokens);
   }
@@ -237,6 +243,7 @@ void EngineLoop::forward(const StepPlan& plan) {
     memory_.cache.grow(sequence.cache, rows.position + rows.token_count);
     planned_.push_back(&sequence);
   }
+  recorder_.begin_step(plan, planned_, clock_.now());
   for (std::size_t i = 0; i < plan.rows.size(); ++i) {
     reserve_checkpoints(*planned_[i], plan.rows[i]);
   }
@@ -324,6 +331,7 @@ void EngineLoop::choose_token(Sequence& sequence, std::span<const float> logits)
     return;
   }
   sequence.tokens.push_back(token);
+  recorder_.token_chosen(sequence, clock_.now());
   scheduler_.append_token(sequence.id);
   delivery_of(sequence).token = std::move(chosen->event);
   if (chosen->is_last) {  // said at once: finding out would take another forward pass
@@ -349,8 +357,10 @@ void EngineLoop::finish(Sequence& sequence, GenerationFinished finished) {
                       .prefill_seconds = seconds_between(admitted_at, prefilled_at),
                       .decode_seconds = seconds_between(prefilled_at, now)};
   finished.usage = {.prompt_tokens = sequence.prompt_tokens,
-                    .cached_tokens = sequence.reused_tokens.value_or(0),
+                    .cached_tokens = sequence.reuse ? sequence.reuse->tokens : 0,
                     .completion_tokens = sequence.generated_tokens()};
+  finished.reuse = sequence.reuse;
+  recorder_.finished(sequence, now);
   delivery_of(sequence).finished = std::move(finished);
 
   scheduler_.remove(sequence.id);
@@ -371,6 +381,19 @@ void EngineLoop::cancel_all() {
   }
 }
 
+CacheFlushed EngineLoop::flush_cache(const CacheFlush& what) {
+  CacheFreed freed;
+  if (!what.salts) {
+    freed = memory_.cache.forget();
+  } else {
+    for (const std::string& salt : *what.salts) {
+      freed += memory_.cache.forget(salt);
+    }
+  }
+  recorder_.flushed(freed);
+  return {.tokens = freed.block_count * kKvBlockTokens, .bytes = freed.bytes};
+}
+
 void EngineLoop::deliver() {
   for (Delivery& delivery : deliveries_) {
     delivery.events->publish(std::move(delivery.token), std::move(delivery.finished));
@@ -384,15 +407,19 @@ EngineStatus EngineLoop::status() const {
           .waiting = scheduler_.waiting_count(),
           .steps = steps_,
           .kv_blocks_used = use.block_count,
+          .kv_blocks_running = scheduler_.reserved_block_count(),
+          .kv_blocks_max = kv_block_count_,
           .kept_blocks = use.shared_block_count,
+          .kept_tokens = use.shared_block_count * kKvBlockTokens,
           .kept_checkpoints = use.checkpoint_count,
+          .kv_bytes = use.block_bytes,
+          .kept_bytes = use.shared_bytes,
           .cache_bytes = use.bytes,
           .cache_bytes_max = use.bytes_max,
           .evicted_blocks = use.evicted_block_count,
           .evicted_checkpoints = use.evicted_checkpoint_count,
-          .prompt_tokens = prompt_tokens_,
-          .reused_tokens = reused_tokens_,
-          .preemptions = preemptions_};
+          .preemptions = preemptions_,
+          .metrics = recorder_.metrics()};
 }
 
 Sequence* EngineLoop::find(SequenceId id) {

@@ -20,6 +20,7 @@
 #include "cache/hybrid_cache.h"
 #include "engine/batch_builder.h"
 #include "engine/engine.h"
+#include "engine/engine_recorder.h"
 #include "engine/sequence.h"
 #include "engine/token_chooser.h"
 #include "platform/aligned_buffer.h"
@@ -42,7 +43,8 @@ class EngineLoop {
 
   void step();        // at most one forward pass
   void cancel_all();  // ends every sequence with FinishReason::cancelled
-  void deliver();     // hands the collected events to their readers
+  CacheFlushed flush_cache(const CacheFlush& what);
+  void deliver();  // hands the collected events to their readers
 
   bool is_idle() const { return sequences_.empty(); }
   EngineStatus status() const;
@@ -89,12 +91,12 @@ class EngineLoop {
   BatchBuilder batch_builder_;
   TokenChooser token_chooser_;
   std::int64_t sampled_vocab_size_;
+  std::int64_t kv_block_count_;                       // that running sequences may hold together
   std::vector<std::unique_ptr<Sequence>> sequences_;  // waiting and running, ascending id
   std::vector<Sequence*> planned_;                    // of the current plan, row by row
   std::vector<Delivery> deliveries_;
+  EngineRecorder recorder_;
   std::int64_t steps_ = 0;
-  std::int64_t prompt_tokens_ = 0;
-  std::int64_t reused_tokens_ = 0;
   std::int64_t preemptions_ = 0;
   std::int64_t ended_count_ = 0;
 };

@@ -361,7 +361,7 @@ TEST(EngineLoop, WhenMemoryRunsOutAnswersAreTheSame) {
       EXPECT_EQ(collected.answer, fake_answer(make_request(100, 150, i), config));
       EXPECT_EQ(collected.finished->usage.cached_tokens, 0);  // its own work does not count
     }
-    EXPECT_EQ(bench.loop->status().prompt_tokens, 1000);
+    EXPECT_EQ(bench.loop->status().metrics.prompt_tokens.sum(), 1000);
   }
 }
 

@@ -392,5 +392,36 @@ TEST(Engine, ThousandsOfRandomRequests) {
   EXPECT_EQ(engine->status().kv_blocks_used, 0);
 }
 
+TEST(Engine, FlushingTheCacheIsAnsweredWhenTheStatusShowsIt) {
+  EngineConfig config = small_config();
+  config.reuse_bytes = 1 << 20;
+  FakeModel model;
+  auto engine = Engine::start(model, config).value();
+  read_all(*engine->submit(make_request(300, 2), {}).value());
+  ASSERT_EQ(engine->status().kept_tokens, 256);
+  std::promise<std::pair<CacheFlushed, EngineStatus>> flushed;
+  const auto on_done = [&](const CacheFlushed& freed) {
+    flushed.set_value({freed, engine->status()});
+  };
+  ASSERT_TRUE(engine->flush_cache({}, on_done));
+  const auto [freed, status] = flushed.get_future().get();
+  EXPECT_EQ(freed.tokens, 256);
+  EXPECT_EQ(status.kept_tokens, 0);
+}
+
+TEST(Engine, CommandsAreAnsweredWhenTheEngineEnds) {
+  FakeModel model;
+  std::atomic<int> answered = 0;
+  int taken = 0;
+  {
+    auto engine = Engine::start(model, small_config()).value();
+    for (int i = 0; i < 1000; ++i) {
+      taken += engine->flush_cache({}, [&](const CacheFlushed&) { ++answered; }) ? 1 : 0;
+    }
+  }
+  EXPECT_GT(taken, 0);
+  EXPECT_EQ(answered, taken);
+}
+
 }  // namespace
 }  // namespace sluice

@@ -233,8 +233,8 @@ class Check {
       compare(round, requests[i], wanted[i], program->answer(i));
     }
     const EngineStatus status = program->status();
-    report_.prompt_tokens += status.prompt_tokens;
-    report_.reused_tokens += status.reused_tokens;
+    report_.prompt_tokens += status.metrics.wanted_tokens;
+    report_.reused_tokens += status.metrics.reused_tokens;
     report_.preemptions += status.preemptions;
     report_.evictions += status.evicted_blocks + status.evicted_checkpoints;
     report_.running_max = std::max(report_.running_max, program->running_max());

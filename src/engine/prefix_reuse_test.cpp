@@ -273,7 +273,7 @@ TEST(PrefixReuse, WhateverHappenedBeforeTheAnswerIsTheSame) {
       ASSERT_LT(collected.finished->usage.cached_tokens, std::ssize(requests[i].token_ids));
     }
     const EngineStatus status = bench.loop->status();
-    reused += status.reused_tokens;
+    reused += status.metrics.reused_tokens;
     evicted += status.evicted_checkpoints + status.evicted_blocks;
     preempted += status.preemptions;
     EXPECT_LE(status.cache_bytes, status.cache_bytes_max);

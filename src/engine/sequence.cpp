@@ -92,6 +92,7 @@ Result<std::unique_ptr<Sequence>> make_sequence(Request request, std::function<v
     sequence->events = std::make_shared<EventQueue>(sequence->tokens_max, std::move(on_ready));
     sequence->constraint = std::move(constraint);
     sequence->submitted_at = now;
+    sequence->counted = request.counted;
     return sequence;
   } catch (const std::bad_alloc&) {
     return fail(ErrorCode::resource_exhausted, "no memory left for another request");

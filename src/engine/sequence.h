@@ -16,6 +16,7 @@
 #include "cache/hybrid_cache.h"
 #include "engine/generation_stream.h"
 #include "model/forward_batch.h"
+#include "request/prompt_reuse.h"
 #include "request/request.h"
 #include "request/token_constraint.h"
 #include "scheduler/step_plan.h"
@@ -40,7 +41,7 @@ struct Sequence {
   bool running = false;                              // else waiting: new, or preempted
   SequenceCache cache;                               // while running
   std::int64_t computed_tokens = 0;                  // in its blocks and state
-  std::optional<std::int64_t> reused_tokens;         // of the prompt, found computed at first
+  std::optional<PromptReuse> reuse;                  // of the prompt, once looked up
   std::optional<StateCheckpoint> answer_checkpoint;  // the last one inside the answer
   std::vector<StateCheckpoint> checkpoints;          // to be written in this step
   // Another sequence computes the first leader_tokens tokens of this prompt: wait for them.
@@ -51,6 +52,8 @@ struct Sequence {
   Clock::TimePoint submitted_at;
   std::optional<Clock::TimePoint> admitted_at;   // for the first time
   std::optional<Clock::TimePoint> prefilled_at;  // first token chosen
+  std::optional<Clock::TimePoint> last_token_at;
+  bool counted = true;  // by EngineRecorder
 
   std::span<const TokenId> prompt() const {
     return std::span(tokens).first(static_cast<std::size_t>(prompt_tokens));

@@ -7,8 +7,14 @@
 
 namespace sluice {
 
-SubmissionQueue::SubmissionQueue(std::int64_t outstanding_max) : outstanding_max_(outstanding_max) {
-  arrivals_.reserve(static_cast<std::size_t>(outstanding_max));
+SubmissionQueue::SubmissionQueue(std::int64_t outstanding_max)
+    : outstanding_max_(outstanding_max), arrivals_(make_arrivals(outstanding_max)) {}
+
+SubmissionQueue::Arrivals SubmissionQueue::make_arrivals(std::int64_t outstanding_max) {
+  Arrivals arrivals;
+  arrivals.sequences.reserve(static_cast<std::size_t>(outstanding_max));
+  arrivals.commands.reserve(kCommandsMax);
+  return arrivals;
 }
 
 Result<void> SubmissionQueue::push(std::unique_ptr<Sequence> sequence) {
@@ -22,19 +28,38 @@ Result<void> SubmissionQueue::push(std::unique_ptr<Sequence> sequence) {
     }
     ++outstanding_;
     sequence->id = next_id_++;
-    arrivals_.push_back(std::move(sequence));
+    arrivals_.sequences.push_back(std::move(sequence));
   }
   changed_.notify_one();
   return {};
 }
 
-bool SubmissionQueue::take(std::vector<std::unique_ptr<Sequence>>& arrivals, bool wait) {
-  SLUICE_CHECK(arrivals.empty());
+Result<void> SubmissionQueue::push(std::unique_ptr<EngineCommand> command) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (stopping_) {
+      return fail(ErrorCode::cancelled, "the engine is stopping");
+    }
+    if (arrivals_.commands.size() >= kCommandsMax) {
+      return fail(ErrorCode::resource_exhausted,
+                  std::to_string(kCommandsMax) + " commands wait for the engine already");
+    }
+    arrivals_.commands.push_back(std::move(command));
+  }
+  changed_.notify_one();
+  return {};
+}
+
+bool SubmissionQueue::take(Arrivals& arrivals, bool wait) {
+  SLUICE_CHECK(arrivals.sequences.empty());
+  SLUICE_CHECK(arrivals.commands.empty());
   std::unique_lock lock(mutex_);
   if (wait) {
-    changed_.wait(lock, [this] { return stopping_ || !arrivals_.empty(); });
+    changed_.wait(lock, [this] {
+      return stopping_ || !arrivals_.sequences.empty() || !arrivals_.commands.empty();
+    });
   }
-  arrivals.swap(arrivals_);
+  std::swap(arrivals, arrivals_);
   return !stopping_;
 }
 

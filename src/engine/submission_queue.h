@@ -1,7 +1,7 @@
-// The only way from submit() to the engine thread, and of the engine's status back.
+// The only way of sequences and commands to the engine thread, and of the engine's status back.
 //
 // Bounded: at most outstanding_max sequences are submitted and not yet finished, so that every list
-// of the engine can be reserved at start.
+// of the engine can be reserved at start; and kCommandsMax commands wait.
 //
 // Thread rule: push(), stop() and status() from any thread; take() and publish() from the engine
 // thread.
@@ -15,20 +15,32 @@
 
 #include "base/result.h"
 #include "engine/engine.h"
+#include "engine/engine_command.h"
 #include "engine/sequence.h"
 
 namespace sluice {
 
 class SubmissionQueue {
  public:
+  static constexpr std::size_t kCommandsMax = 64;
+
+  struct Arrivals {
+    std::vector<std::unique_ptr<Sequence>> sequences;      // reserved for outstanding_max
+    std::vector<std::unique_ptr<EngineCommand>> commands;  // reserved for kCommandsMax
+  };
+
   explicit SubmissionQueue(std::int64_t outstanding_max);
+  static Arrivals make_arrivals(std::int64_t outstanding_max);  // empty, reserved
 
   // Gives the sequence its id. Error resource_exhausted when the queue is full.
   Result<void> push(std::unique_ptr<Sequence> sequence);
 
-  // Moves what has arrived to `arrivals` (empty, reserved for outstanding_max). With `wait`, first
-  // waits until something arrives. False once stop() was called.
-  bool take(std::vector<std::unique_ptr<Sequence>>& arrivals, bool wait);
+  // Errors: resource_exhausted (kCommandsMax wait already), cancelled (stop() was called).
+  Result<void> push(std::unique_ptr<EngineCommand> command);
+
+  // Moves what has arrived to `arrivals` (empty, reserved). With `wait`, first waits until
+  // something arrives. False once stop() was called.
+  bool take(Arrivals& arrivals, bool wait);
 
   // The engine's numbers after a step in which so many sequences ended.
   void publish(const EngineStatus& status, std::int64_t ended_count);
@@ -42,8 +54,8 @@ class SubmissionQueue {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::unique_ptr<Sequence>> arrivals_;  // reserved for outstanding_max_
-  std::int64_t outstanding_ = 0;                     // submitted and not ended
+  Arrivals arrivals_;
+  std::int64_t outstanding_ = 0;  // submitted and not ended
   SequenceId next_id_ = 1;
   EngineStatus status_;  // as of the last step; waiting is derived
   bool stopping_ = false;

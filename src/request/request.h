@@ -55,6 +55,7 @@ struct Request {
   // Which tokens may be chosen; null: all. Copies of a request share it, each sequence starts its
   // own constraint from it.
   std::shared_ptr<const ConstraintFactory> constraint;
+  bool counted = true;  // false: left out of all metrics (a test of the server itself)
 };
 
 enum class FinishReason { stop, length, cancelled, error };
