@@ -93,7 +93,7 @@ std::vector<SseEvent> ChatReply::end(std::size_t choice, const AnswerEnd& end,
   entry["stop_reason"] = stop_reason_json(end);
   json::object object = chunk(json::array{std::move(entry)}, usage);
   if (end.timings) {
-    object["timings"] = timings_json(*end.timings);
+    object["timings"] = timings_json(end);
   }
   return {{"", to_json(object)}};
 }
@@ -140,7 +140,7 @@ std::string ChatReply::whole(std::span<const ChoiceAnswer> choices, const Answer
     reply["prompt_token_ids"] = token_ids_json(options_.prompt_token_ids);
   }
   if (!choices.empty() && choices.front().end.timings) {
-    reply["timings"] = timings_json(*choices.front().end.timings);
+    reply["timings"] = timings_json(choices.front().end);
   }
   return to_json(reply);
 }

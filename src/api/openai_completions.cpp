@@ -156,7 +156,7 @@ std::vector<SseEvent> CompletionReply::end(std::size_t choice, const AnswerEnd& 
   entry["finish_reason"] = finish_reason_json(end.reason);
   entry["stop_reason"] = stop_reason_json(end);
   if (end.timings) {
-    entry["timings"] = timings_json(*end.timings);
+    entry["timings"] = timings_json(end);
   }
   return {{"", chunk(json::array{std::move(entry)}, usage)}};
 }
@@ -190,7 +190,7 @@ std::string CompletionReply::whole(std::span<const ChoiceAnswer> choices,
       entry["prompt_token_ids"] = token_ids_json(options_.prompt_token_ids[i]);
     }
     if (answer.end.timings) {
-      entry["timings"] = timings_json(*answer.end.timings);
+      entry["timings"] = timings_json(answer.end);
     }
     list.push_back(std::move(entry));
   }

@@ -51,11 +51,20 @@ json::string finish_reason_json(FinishReason reason) {
   return json::string(to_string(reason));
 }
 
-json::object timings_json(const Timings& timings) {
+json::object timings_json(const AnswerEnd& end) {
   constexpr double kMilliseconds = 1000.0;
-  return json::object{{"queue_ms", timings.queue_seconds * kMilliseconds},
-                      {"prefill_ms", timings.prefill_seconds * kMilliseconds},
-                      {"decode_ms", timings.decode_seconds * kMilliseconds}};
+  json::object timings{{"queue_ms", end.timings->queue_seconds * kMilliseconds},
+                       {"prefill_ms", end.timings->prefill_seconds * kMilliseconds},
+                       {"decode_ms", end.timings->decode_seconds * kMilliseconds}};
+  if (end.reuse) {
+    timings["reuse"] =
+        json::object{{"reused", end.reuse->tokens},
+                     {"stored", end.reuse->stored_tokens},
+                     {"reason", to_string(end.reuse->limit)},
+                     {"diverged_at", end.reuse->diverged_at ? json::value(*end.reuse->diverged_at)
+                                                            : json::value(nullptr)}};
+  }
+  return timings;
 }
 
 json::array token_ids_json(std::span<const TokenId> ids) {

@@ -19,7 +19,8 @@ boost::json::value stop_reason_json(const AnswerEnd& end);
 
 boost::json::string finish_reason_json(FinishReason reason);
 
-boost::json::object timings_json(const Timings& timings);
+// Of an answer that has timings: they, and what of the prompt was reused.
+boost::json::object timings_json(const AnswerEnd& end);
 
 boost::json::array token_ids_json(std::span<const TokenId> ids);
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "api/answer_parser.h"
+#include "request/prompt_reuse.h"
 #include "request/request.h"
 
 namespace sluice {
@@ -45,6 +46,7 @@ struct AnswerEnd {
   std::optional<std::string> stop_text = {};
   std::optional<TokenId> stop_token_id = {};  // of the request, not the model's own
   std::optional<Timings> timings = {};        // when asked for
+  std::optional<PromptReuse> reuse = {};      // the same
   bool has_complete_call = false;
 };
 

@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
@@ -40,6 +41,7 @@ struct ServeOptions {
   std::string api_key_file;
   std::int64_t body_mib_max = 128;
   std::int64_t cache_mib = 2048;
+  std::string log_level = "info";
 };
 
 // One key per line; empty lines do not count.
@@ -67,9 +69,11 @@ Result<void> add_keys_from_file(const std::string& path, std::vector<std::string
 Result<ServerConfig> make_server_config(const ServeOptions& options) {
   ServerConfig config = options.server;
   config.body_bytes_max = static_cast<std::size_t>(options.body_mib_max) << 20;
-  for (const std::string& key : config.api_keys) {
-    if (key.empty()) {
-      return fail(ErrorCode::invalid_argument, "--api-key: an empty key protects nothing");
+  for (const auto& [option, keys] :
+       {std::pair("--api-key", &config.api_keys), std::pair("--admin-key", &config.admin_keys)}) {
+    if (std::ranges::find(*keys, std::string()) != keys->end()) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("{}: an empty key protects nothing", option));
     }
   }
   if (!options.api_key_file.empty()) {
@@ -130,6 +134,7 @@ Result<int> run_serve(const ServeOptions& options) {
   std::signal(SIGXFSZ, SIG_IGN);
   spdlog::set_default_logger(
       spdlog::create_async_nb<spdlog::sinks::stderr_color_sink_mt>("sluice"));
+  spdlog::set_level(spdlog::level::from_str(options.log_level));
   const std::filesystem::path directory = options.runtime.model.empty()
                                               ? SLUICE_TRY(find_embedded_model())
                                               : std::filesystem::path(options.runtime.model);
@@ -215,6 +220,13 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
   command.add_option("--api-key-file", options.api_key_file, "File with one key per line")
       ->type_name("FILE");
   command
+      .add_option("--admin-key", server.admin_keys,
+                  "Key for /v1/cache; may be repeated; without one: only from this machine")
+      ->type_name("KEY")
+      ->allow_extra_args(false);
+  command.add_flag("--public-metrics,!--no-public-metrics", server.public_info,
+                   "Show /metrics and /version without a key (the default)");
+  command
       .add_option("--cors-origin", server.cors_origins,
                   "Browser origin allowed beside loopback; may be repeated")
       ->type_name("ORIGIN")
@@ -286,6 +298,12 @@ void add_serve_command(CLI::App& program, Action& action) {
                 {0, std::int64_t{1} << 24});
   add_server_options(*command, *options);
   add_api_options(*command, options->server);
+  command
+      ->add_option("--log-level", options->log_level,
+                   "What to log: info (each request), warning, error, off")
+      ->type_name("LEVEL")
+      ->check(CLI::IsMember({"info", "warning", "error", "off"}))
+      ->capture_default_str();
   command->callback([options, &action] { action = [options] { return run_serve(*options); }; });
 }
 

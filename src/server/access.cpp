@@ -25,8 +25,8 @@ Result<Access> Access::create(const ServerConfig& config, bool loopback_only) {
                 "the CORS origin * needs an API key: any web page could use the server otherwise",
                 "cors_origins");
   }
-  for (const std::string& key : config.api_keys) {
-    if (key.empty()) {
+  for (const auto* keys : {&config.api_keys, &config.admin_keys}) {
+    if (std::ranges::find(*keys, std::string()) != keys->end()) {
       return fail(ErrorCode::invalid_argument, "an API key is empty", "api_keys");
     }
   }
@@ -62,6 +62,28 @@ std::optional<ApiError> Access::check_key(const HttpRequest& request) const {
                   ""};
 }
 
+std::optional<ApiError> Access::check_admin(const HttpRequest& request) const {
+  const std::string_view origin = request.header("Origin");
+  if (!origin.empty() && !origin_allowed(origin)) {
+    return ApiError{ApiErrorKind::forbidden, "this web page may not administer the server", ""};
+  }
+  if (!config_->admin_keys.empty()) {
+    const bool admitted = !presented_key(config_->admin_keys, request).empty();
+    return admitted ? std::nullopt
+                    : std::optional(ApiError{ApiErrorKind::forbidden,
+                                             "this path needs the admin key: Authorization: "
+                                             "Bearer, x-api-key or api-key",
+                                             ""});
+  }
+  const bool forwarded =
+      !request.header("X-Forwarded-For").empty() || !request.header("Forwarded").empty();
+  if (!request.from_loopback || forwarded) {
+    return ApiError{ApiErrorKind::forbidden,
+                    "without an admin key this path is for clients on this machine only", ""};
+  }
+  return check_key(request);
+}
+
 std::string_view presented_key(const std::vector<std::string>& keys, const HttpRequest& request) {
   std::string_view found;
   for (const std::string_view value : key_headers(request)) {
@@ -84,7 +106,7 @@ void Access::add_cors(const HttpRequest& request, HttpResponse& response) const 
   response.headers.emplace_back("Access-Control-Allow-Origin", origin);
   response.headers.emplace_back("Access-Control-Expose-Headers",
                                 "x-request-id, request-id, retry-after, x-ignored-params, "
-                                "x-served-model");
+                                "x-served-model, x-sluice-reuse");
 }
 
 HttpResponse Access::preflight(const HttpRequest& request) const {

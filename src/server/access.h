@@ -27,6 +27,10 @@ class Access {
   // Bearer, x-api-key or api-key; compared without telling by time how much was right.
   std::optional<ApiError> check_key(const HttpRequest& request) const;
 
+  // An admin key; where none is set, a client on this machine that speaks for itself (no proxy, no
+  // foreign web page) and has a key if there are any.
+  std::optional<ApiError> check_admin(const HttpRequest& request) const;
+
   bool has_keys() const { return !config_->api_keys.empty(); }
   bool public_info() const { return config_->public_info; }
 

@@ -8,6 +8,7 @@
 #include "server/readiness.h"
 #include "server/served_model.h"
 #include "server/server_config.h"
+#include "server/server_metrics.h"
 
 namespace sluice {
 
@@ -19,6 +20,7 @@ struct Backend {
   Engine* engine = nullptr;
   Readiness* readiness = nullptr;
   ResponseStore* responses = nullptr;
+  ServerMetrics* metrics = nullptr;
 };
 
 using Handler = void (*)(const Backend& backend, const std::shared_ptr<Exchange>& exchange);

@@ -1,5 +1,6 @@
 // For tests: an engine without a model. Every request gets the tokens of a script, one after the
 // other on a thread of its own, like the real one; tests can make it wait, fail, or be full.
+// Longer than 200 lines: a fake of everything an engine does, in one header.
 #pragma once
 
 #include <algorithm>
@@ -55,7 +56,29 @@ class FakeEngine final : public Engine {
 
   Result<std::shared_ptr<GenerationStream>> submit(Request request,
                                                    std::function<void()> on_ready) override;
-  EngineStatus status() const override { return {.running = running_.load()}; }
+  EngineStatus status() const override {
+    EngineStatus status;
+    status.running = running_.load();
+    return status;
+  }
+  // Frees as many tokens as bytes: 64 for everything, 1 for each salt.
+  Result<void> flush_cache(CacheFlush what,
+                           std::function<void(const CacheFlushed&)> on_done) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (refusal_) {
+        return std::unexpected(*refusal_);
+      }
+      flushes_.push_back(what);
+    }
+    const std::size_t freed = what.salts ? what.salts->size() : 64;
+    on_done({.tokens = static_cast<std::int64_t>(freed), .bytes = freed});
+    return {};
+  }
+  std::vector<CacheFlush> flushes() const {
+    const std::lock_guard lock(mutex_);
+    return flushes_;
+  }
   const EngineConfig& config() const override { return config_; }
 
  private:
@@ -117,6 +140,7 @@ class FakeEngine final : public Engine {
   FakeScript script_;
   std::optional<Error> refusal_;
   std::vector<Request> requests_;
+  std::vector<CacheFlush> flushes_;
   std::vector<std::thread> threads_;
   std::atomic<int> running_{0};
   std::atomic<bool> stopping_{false};

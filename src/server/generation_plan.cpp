@@ -13,14 +13,6 @@
 namespace sluice {
 namespace {
 
-// Clients with different keys share nothing, whatever salts they choose.
-std::string cache_salt_of(const Backend& backend, const GenerationFields& fields,
-                          const HttpRequest& http) {
-  std::string salt(presented_key(backend.config->api_keys, http));
-  salt += '\0';
-  return salt + fields.cache_salt;
-}
-
 // Where the messages of a conversation begin: the first two (system message and tools end there)
 // and the last ones. The next prompt repeats everything before the last one; of that it may drop
 // the reasoning.
@@ -53,6 +45,12 @@ std::optional<double> timeout_header(const HttpRequest& request) {
 }
 
 }  // namespace
+
+std::string cache_namespace(std::string_view api_key, std::string_view cache_salt) {
+  std::string salt(api_key);
+  salt += '\0';  // in no key
+  return salt.append(cache_salt);
+}
 
 std::optional<ApiError> check_admission(const Backend& backend) {
   switch (backend.readiness->status()) {
@@ -119,7 +117,8 @@ std::vector<PlannedSequence> plan_sequences(const Backend& backend, const Genera
   request.sampling.logprobs = fields.logprobs;
   request.stop = resolve_stop(fields, model, tokens_max);
   request.priority = fields.priority;
-  request.cache_salt = cache_salt_of(backend, fields, http);
+  request.cache_salt =
+      cache_namespace(presented_key(backend.config->api_keys, http), fields.cache_salt);
   request.stable_positions = turn_starts(backend.model->tokenizer, token_ids);
   const std::uint64_t seed = request.sampling.seed;
   std::vector<PlannedSequence> sequences;

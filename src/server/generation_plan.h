@@ -37,6 +37,10 @@ struct GenerationPlan {
   std::vector<std::string> ignored = {};  // for x-ignored-params
 };
 
+// The cache salt of the engine for a `cache_salt` of a client: clients with different keys share
+// nothing, whatever salts they choose.
+std::string cache_namespace(std::string_view api_key, std::string_view cache_salt);
+
 // The reason why no new request is taken now, or that the model is unknown.
 std::optional<ApiError> check_admission(const Backend& backend);
 std::optional<ApiError> check_model(const Backend& backend, const GenerationFields& fields);

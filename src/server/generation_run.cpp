@@ -11,6 +11,9 @@
 #include <variant>
 
 #include "server/error_map.h"
+#include "server/log_value.h"
+#include "server/request_meter.h"
+#include "server/reuse_header.h"
 #include "server/sse.h"
 #include "text/incremental_decoder.h"
 
@@ -31,6 +34,8 @@ struct Choice {
   std::vector<TokenId> unsent_token_ids = {};  // for the next event of a stream
   ChoiceAnswer answer = {};                    // grows when the reply is whole
   std::int64_t completion_tokens = 0;
+  std::int64_t call_count = 0;  // opened so far
+  std::optional<PromptReuse> reuse = std::nullopt;
   bool ended = false;
 };
 
@@ -66,17 +71,20 @@ class GenerationRun : public std::enable_shared_from_this<GenerationRun> {
   void finish();
   void fail(const ApiError& error);
   void stop_everything();
+  void log_answer(std::string_view end) const;
 
   void arm_ping();
   void arm_deadline();
   HttpResponse whole_reply();
   void add_ignored(HttpResponse& response) const;
+  void add_reuse(HttpResponse& response) const;
 
   Backend backend_;
   std::shared_ptr<Exchange> exchange_;
   GenerationPlan plan_;
   std::vector<Choice> choices_;
   AnswerUsage usage_;
+  std::optional<RequestMeter> meter_;  // once the engine has taken the request
   std::size_t ended_count_ = 0;
   bool done_ = false;
   std::string outgoing_;  // events of this pump
@@ -90,7 +98,14 @@ void GenerationRun::start() {
   if (!submit_all()) {
     return;
   }
-  exchange_->on_gone([self = shared_from_this()] { self->stop_everything(); });
+  meter_.emplace(*backend_.metrics, std::ssize(choices_),
+                 plan_.sequences.front().request.stop.tokens_max);
+  exchange_->on_gone([self = shared_from_this()] {
+    if (!self->done_) {
+      self->log_answer("gone");
+    }
+    self->stop_everything();
+  });
   exchange_->on_sent([self = shared_from_this()] { self->pump(); });
   arm_deadline();
   for (std::size_t i = 0; i < choices_.size(); ++i) {
@@ -193,6 +208,9 @@ void GenerationRun::take(std::size_t index, GenerationEvent event) {
   } else {
     take_end(index, std::get<GenerationFinished>(event));
   }
+  if (!done_) {
+    meter_->usage(usage_);
+  }
 }
 
 void GenerationRun::take_token(std::size_t index, const TokenEvent& token) {
@@ -253,11 +271,16 @@ void GenerationRun::take_end(std::size_t index, const GenerationFinished& finish
   }
   if (plan_.timings) {
     end.timings = finished.timings;
+    end.reuse = finished.reuse;
   }
   if (plan_.stream) {
     send(plan_.format->end(index, end, std::exchange(choice.unsent_token_ids, {}), usage_));
   }
+  const auto complete = static_cast<std::int64_t>(choice.parser.complete_call_count());
+  meter_->ended(at_limit ? AnswerOutcome::length : AnswerOutcome::stop,
+                {.complete = complete, .truncated = choice.call_count - complete});
   choice.answer.end = std::move(end);
+  choice.reuse = finished.reuse;
   choice.ended = true;
   ++ended_count_;
 }
@@ -266,6 +289,7 @@ void GenerationRun::take_end(std::size_t index, const GenerationFinished& finish
 void GenerationRun::say(std::size_t index, std::vector<AnswerDelta> deltas) {
   Choice& choice = choices_[index];
   for (AnswerDelta& delta : deltas) {
+    choice.call_count += delta.call ? 1 : 0;
     if (!plan_.keep_tokens) {
       delta.tokens.clear();
     }
@@ -297,6 +321,7 @@ void GenerationRun::flush() {
 
 void GenerationRun::finish() {
   done_ = true;
+  log_answer("complete");
   const auto self = shared_from_this();  // the exchange may let go of us
   if (plan_.stream) {
     send(plan_.format->finish(usage_));
@@ -313,6 +338,9 @@ void GenerationRun::fail(const ApiError& error) {
     return;
   }
   done_ = true;
+  meter_->rest_ended(error.kind == ApiErrorKind::internal ? AnswerOutcome::error
+                                                          : AnswerOutcome::abort);
+  log_answer("failed");
   const auto self = shared_from_this();
   if (plan_.stream) {
     send(plan_.format->fail(openai_error_json(error)));
@@ -324,9 +352,20 @@ void GenerationRun::fail(const ApiError& error) {
   stop_everything();
 }
 
+// Numbers only: nothing of what was asked or said.
+void GenerationRun::log_answer(std::string_view end) const {
+  const auto& reuse = choices_.front().reuse;
+  spdlog::info(
+      "answer id={} choices={} prompt={} cached={} completion={} reasoning={} reuse={} end={}",
+      log_value(exchange_->request().id), choices_.size(), usage_.prompt_tokens,
+      usage_.cached_tokens, usage_.completion_tokens, usage_.reasoning_tokens,
+      reuse ? to_string(reuse->limit) : "unknown", end);
+}
+
 // Also when the client is gone. Dropping the streams cancels what still runs.
 void GenerationRun::stop_everything() {
   done_ = true;
+  meter_->rest_ended(AnswerOutcome::abort);
   ping_timer_.cancel();
   deadline_timer_.cancel();
   for (Choice& choice : choices_) {
@@ -382,12 +421,26 @@ HttpResponse GenerationRun::whole_reply() {
   }
   HttpResponse response{.body = plan_.format->whole(answers, usage_)};
   add_ignored(response);
+  add_reuse(response);
   return response;
 }
 
 void GenerationRun::add_ignored(HttpResponse& response) const {
   if (!plan_.ignored.empty()) {
     response.headers.emplace_back("x-ignored-params", ignored_header(plan_.ignored));
+  }
+}
+
+// Of each prompt; the further answers to it start from the same prompt.
+void GenerationRun::add_reuse(HttpResponse& response) const {
+  std::string header;
+  for (std::size_t i = 0; i < choices_.size(); ++i) {
+    if (choices_[i].counts_prompt && choices_[i].reuse) {
+      append_reuse(header, *choices_[i].reuse, plan_.sequences[i].request.token_ids.size());
+    }
+  }
+  if (!header.empty()) {
+    response.headers.emplace_back("x-sluice-reuse", std::move(header));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/dispatch.hpp>
+#include <boost/asio/ip/address.hpp>
 #include <boost/asio/post.hpp>
 #include <exception>
 #include <utility>
@@ -21,6 +22,13 @@ using std::chrono::steady_clock;
 
 constexpr std::size_t kPipelinedBytesMax = std::size_t{64} << 10;
 constexpr seconds kLinger{5};  // how long a refused upload is read and thrown away
+
+bool is_loopback(const asio::ip::address& address) {
+  if (address.is_v6() && address.to_v6().is_v4_mapped()) {
+    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).is_loopback();
+  }
+  return address.is_loopback();
+}
 
 }  // namespace
 
@@ -43,6 +51,8 @@ HttpConnection::~HttpConnection() {
 void HttpConnection::start() {
   boost::system::error_code ignored;
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  boost::system::error_code gone;
+  from_loopback_ = is_loopback(socket_.remote_endpoint(gone).address()) && !gone;
   arm_read_deadline();
   read();
 }
@@ -126,6 +136,7 @@ void HttpConnection::advance() {
 
 void HttpConnection::take_headers() {
   body_started_ = steady_clock::now();
+  reader_.request().from_loopback = from_loopback_;
   std::optional<HttpResponse> refusal = service_->refuse(reader_.request());
   if (refusal) {
     request_ = std::move(reader_.request());

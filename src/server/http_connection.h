@@ -77,6 +77,7 @@ class HttpConnection final : public Exchange, public std::enable_shared_from_thi
 
   State state_ = State::idle;
   bool reading_ = false;  // a read is under way
+  bool from_loopback_ = false;
   std::array<char, 16384> chunk_ = {};
   RequestReader reader_;
   boost::asio::steady_timer read_timer_;

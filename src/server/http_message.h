@@ -17,6 +17,7 @@ struct HttpRequest {
   std::string path;    // without scheme, host, query and trailing slashes; percent-decoded
   boost::beast::http::fields headers;
   std::string body;
+  bool from_loopback = false;                           // sent from this machine
   std::string id;                                       // the client's X-Request-Id, or one of ours
   std::chrono::steady_clock::time_point received = {};  // when it was complete
 

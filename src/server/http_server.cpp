@@ -40,7 +40,7 @@ class HttpServer::Impl {
         acceptor_(asio::make_strand(io_)),
         accept_pause_(acceptor_.get_executor()),
         drain_timer_(acceptor_.get_executor()),
-        backend_{&config_, &model, &engine, &readiness_, &responses_} {}
+        backend_{&config_, &model, &engine, &readiness_, &responses_, &metrics_} {}
 
   ~Impl() {
     const std::lock_guard lock(connections_mutex_);
@@ -74,6 +74,7 @@ class HttpServer::Impl {
   Readiness readiness_;
   const SteadyClock clock_;
   ResponseStore responses_{ResponseStoreLimits{}, clock_};
+  ServerMetrics metrics_;
   std::optional<Router> router_;
   std::mutex connections_mutex_;  // also guards closing_
   std::map<HttpConnection*, std::weak_ptr<HttpConnection>> connections_;

@@ -13,6 +13,7 @@ void Readiness::probe(Engine& engine, boost::asio::io_context& io) {
   request.id = "readiness";
   request.token_ids = {0};
   request.stop.tokens_max = 1;
+  request.counted = false;
   auto stream = engine.submit(std::move(request),
                               [this, &io] { boost::asio::post(io, [this] { take_events(); }); });
   if (!stream) {

@@ -9,10 +9,13 @@
 #include <array>
 #include <chrono>
 
+#include "server/cache_admin.h"
 #include "server/chat_completions.h"
 #include "server/completions.h"
 #include "server/error_map.h"
 #include "server/health.h"
+#include "server/log_value.h"
+#include "server/metrics_page.h"
 #include "server/models.h"
 #include "server/responses.h"
 #include "server/stored_responses.h"
@@ -28,9 +31,10 @@ struct Route {
   Handler del = nullptr;
   bool open = false;         // works without a key
   bool public_info = false;  // works without a key if the server is set up so
+  bool admin = false;        // see Access::check_admin()
 };
 
-constexpr std::array<Route, 13> kRoutes{{
+constexpr auto kRoutes = std::to_array<Route>({
     {.path = "/chat/completions", .post = handle_chat_completions},
     {.path = "/completions", .post = handle_completions},
     {.path = "/responses", .post = handle_responses},
@@ -47,8 +51,13 @@ constexpr std::array<Route, 13> kRoutes{{
     {.path = "/ping", .get = handle_ready, .open = true},
     {.path = "/live", .get = handle_live, .open = true},
     {.path = "/version", .get = handle_version, .public_info = true},
+    {.path = "/metrics", .get = handle_metrics, .public_info = true},
+    {.path = "/cache", .get = handle_cache, .admin = true},
+    {.path = "/cache/flush", .post = handle_cache_flush, .admin = true},
+    {.path = "/flush_cache", .post = handle_cache_flush, .admin = true},
+    {.path = "/reset_prefix_cache", .post = handle_cache_flush, .admin = true},
     {.path = "/", .get = handle_live, .open = true},
-}};
+});
 
 // What other servers have and a generation model cannot do well. 400, so that nobody tries again.
 constexpr std::array<std::string_view, 7> kUnsupported{
@@ -109,6 +118,12 @@ ApiError unknown_path(std::string_view path) {
 
 }  // namespace
 
+Router::Router(const Backend& backend, const Access& access) : backend_(backend), access_(access) {
+  for (const Route& route : kRoutes) {
+    backend.metrics->add_handler(route.path, route.get != nullptr ? "GET" : "POST");
+  }
+}
+
 std::optional<HttpResponse> Router::refuse(const HttpRequest& head) {
   if (const auto error = access_.check_host(head)) {
     return error_response(head, *error);
@@ -133,7 +148,8 @@ std::optional<HttpResponse> Router::refuse(const HttpRequest& head) {
   }
   const bool open = route->open || (route->public_info && access_.public_info());
   if (!open) {
-    if (const auto error = access_.check_key(head)) {
+    const auto error = route->admin ? access_.check_admin(head) : access_.check_key(head);
+    if (error) {
       return error_response(head, *error);
     }
   }
@@ -182,10 +198,15 @@ void Router::complete_head(const HttpRequest& request, HttpResponse& response) {
 void Router::log(const HttpRequest& request, const AccessRecord& record) {
   // The path of the route, not what the client sent: paths and names are user content.
   const Route* route = find_route(without_version(request.path));
-  spdlog::info("{} {} {} {} {:.1f} ms {} bytes{}", request.id,
-               request.method.empty() ? "-" : request.method,
-               route != nullptr ? route->path : "(unknown)", record.status, record.seconds * 1000.0,
-               record.sent_bytes, record.cut_off ? " cut off" : "");
+  const std::string_view handler = route != nullptr ? route->path : "(unknown)";
+  backend_.metrics->http_request({.handler = handler,
+                                  .method = request.method,
+                                  .status = record.status,
+                                  .seconds = record.seconds,
+                                  .cut_off = record.cut_off});
+  spdlog::info("request id={} method={} handler={} status={} ms={:.1f} bytes={}{}",
+               log_value(request.id), log_value(request.method), handler, record.status,
+               record.seconds * 1000.0, record.sent_bytes, record.cut_off ? " cut_off=true" : "");
 }
 
 }  // namespace sluice

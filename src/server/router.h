@@ -14,7 +14,7 @@ namespace sluice {
 
 class Router final : public HttpService {
  public:
-  Router(const Backend& backend, const Access& access) : backend_(backend), access_(access) {}
+  Router(const Backend& backend, const Access& access);
 
   std::optional<HttpResponse> refuse(const HttpRequest& head) override;
   void handle(std::shared_ptr<Exchange> exchange) override;

@@ -30,7 +30,8 @@ struct ServerConfig {
 
   // Who may ask.
   std::vector<std::string> api_keys = {};       // none: everybody
-  bool public_info = true;                      // /version without a key
+  std::vector<std::string> admin_keys = {};     // none: clients on this machine administer
+  bool public_info = true;                      // /version and /metrics without a key
   std::vector<std::string> cors_origins = {};   // beside loopback ones; "*" needs a key
   std::vector<std::string> allowed_hosts = {};  // Host names accepted beside loopback ones
 

@@ -1,0 +1,107 @@
+"""Administration of the prefix cache over HTTP, on a real engine."""
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+from server_process import ServerProcess
+
+FLUSH = "/v1/cache/flush"
+
+
+@pytest.fixture()
+def admin():
+    process = ServerProcess("--context", 4096, "--sequences", 4)
+    with httpx.Client(base_url=process.url, timeout=120) as made:
+        yield made
+    assert process.stop() == 0, "".join(process.log)
+
+
+def tokens(count, seed=1):
+    return [(seed * 7919 + i * i * 31 + i) % 1400 for i in range(count)]
+
+
+def complete(client, prompt, **fields):
+    body = {"prompt": prompt, "max_tokens": 8, "temperature": 0, "ignore_eos": True, "return_token_ids": True, **fields}
+    reply = client.post("/v1/completions", json=body)
+    assert reply.status_code == 200, reply.text
+    return reply.json()["choices"][0]["token_ids"], reply.json()["usage"]["prompt_tokens_details"]["cached_tokens"]
+
+
+def test_the_figures_move_and_a_flush_zeroes_them(admin):
+    empty = admin.get("/v1/cache").json()
+    assert (empty["entries"], empty["tokens"], empty["query_tokens"], empty["hit_rate"]) == (0, 0, 0, 0)
+    assert empty["bytes"] == {"device": 0, "host": 0, "disk": 0} and empty["pinned"] == []
+    answer, _ = complete(admin, tokens(300))
+    assert complete(admin, tokens(300)) == (answer, 256)
+    used = admin.get("/cache").json()
+    assert used["tokens"] == 256 and used["entries"] >= 1
+    assert 0 < used["bytes"]["device"] <= used["limit_bytes"]["device"]
+    assert (used["hit_tokens"], used["query_tokens"]) == (256, 598)
+    assert used["hit_rate"] == pytest.approx(256 / 598)
+
+    freed = admin.post(FLUSH).json()
+    assert freed == {"freed_tokens": 256, "freed_bytes": used["bytes"]["device"]}
+    assert admin.get("/v1/cache").json()["bytes"]["device"] == 0
+    assert complete(admin, tokens(300)) == (answer, 0)
+
+
+def test_one_salt(admin):
+    for salt in ("a", "b"):
+        complete(admin, tokens(300), cache_salt=salt)
+    assert admin.post(FLUSH, json={"scope": "salt", "cache_salt": "a"}).json()["freed_tokens"] == 256
+    assert complete(admin, tokens(300), cache_salt="b")[1] == 256
+    assert complete(admin, tokens(300), cache_salt="a")[1] == 0
+    assert admin.post(FLUSH, json={"scope": "salt", "cache_salt": "never seen"}).json() == {
+        "freed_tokens": 0, "freed_bytes": 0}
+
+
+@pytest.mark.parametrize("path", ["/reset_prefix_cache", "/flush_cache", "/v1/flush_cache/"])
+def test_names_of_other_servers(admin, path):
+    complete(admin, tokens(100))
+    assert admin.post(path).json()["freed_tokens"] == 64
+    assert admin.get(path).status_code == 405
+
+
+def test_running_answers_are_untouched(admin):
+    prompts = [tokens(500) + tokens(40, seed) for seed in range(2, 10)]
+    expected = [complete(admin, prompt, max_tokens=60)[0] for prompt in prompts]
+    with ThreadPoolExecutor(9) as pool:
+        answers = [pool.submit(complete, admin, prompt, max_tokens=60) for prompt in prompts]
+        while not all(answer.done() for answer in answers):
+            assert admin.post(FLUSH).status_code == 200
+    assert [answer.result()[0] for answer in answers] == expected
+
+
+def test_keys():
+    process = ServerProcess("--api-key", "user", "--admin-key", "root", "--no-public-metrics")
+    with httpx.Client(base_url=process.url, timeout=60) as client:
+        def status(path, key, method="GET"):
+            return client.request(method, path, headers={"x-api-key": key} if key else {}).status_code
+
+        assert [status("/v1/cache", key) for key in ("", "user", "root")] == [403, 403, 200]
+        assert [status(FLUSH, key, "POST") for key in ("", "user", "root")] == [403, 403, 200]
+        assert [status("/metrics", key) for key in ("", "user")] == [401, 200]
+        assert status("/live", "") == 200
+    assert process.stop() == 0
+
+
+def test_the_log_has_numbers_and_no_content():
+    process = ServerProcess("--log-level", "info")
+    with httpx.Client(base_url=process.url, timeout=60) as client:
+        body = {"messages": [{"role": "user", "content": "xyzzy plugh"}], "max_tokens": 4, "temperature": 0}
+        usage = client.post("/v1/chat/completions", json=body, headers={"x-request-id": 'a"b"'}).json()["usage"]
+    assert process.stop() == 0
+    log = "".join(process.log)
+    assert r'request id="a\"b\"" method=POST handler=/chat/completions status=200' in log
+    line = next(line for line in process.log if "answer id=" in line)
+    assert f"prompt={usage['prompt_tokens']} cached=0 completion={usage['completion_tokens']}" in line
+    assert "end=complete" in line
+    assert "xyzzy" not in log and "plugh" not in log
+
+
+def test_the_log_can_be_turned_off():
+    process = ServerProcess("--log-level", "error")
+    with httpx.Client(base_url=process.url, timeout=60) as client:
+        assert client.get("/live").status_code == 200
+    assert process.stop() == 0
+    assert not [line for line in process.log if "request id=" in line]
