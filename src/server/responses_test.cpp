@@ -17,6 +17,8 @@ constexpr const char* kResponses = "/v1/responses";
 
 class ResponsesTest : public ServerTest {
  protected:
+  ResponsesTest() : ServerTest(2048) {}
+
   void start_saying(const std::string& answer) {
     engine_.set_script({.tokens = tokens(answer)});
     start();
@@ -173,6 +175,77 @@ TEST_F(ResponsesTest, StatelessReplayOfSealedReasoning) {
   EXPECT_THAT(last_prompt(), ::testing::HasSubstr("<think>\ndeep thought\n</think>\n\nHello"));
 }
 
+// A call of `name` with one parameter, as the model writes it.
+std::string markup(const std::string& name, const std::string& key, const std::string& value) {
+  return "<tool_call>\n<function=" + name + ">\n<parameter=" + key + ">\n" + value +
+         "\n</parameter>\n</function>\n</tool_call>";
+}
+
+constexpr const char* kTools = R"("tools":[{"type":"web_search"},
+  {"type":"function","name":"ls","parameters":{"type":"object","properties":{"path":{"type":"string"}}}},
+  {"type":"custom","name":"patch","description":"edits"},
+  {"type":"namespace","name":"git","tools":[
+    {"type":"function","name":"log","parameters":{"type":"object","properties":{"n":{"type":"integer"}}}}]}])";
+
+TEST_F(ResponsesTest, ToolCallsWholeAndStreamed) {
+  start_saying("t\n</think>\n\nLook:\n" + markup("ls", "path", "a \"b\"") + "\n" +
+               markup("git__log", "n", "3") + "\n" + markup("patch", "input", "*** Begin\n+x"));
+  const std::string fields = R"({"input":"Hi",)" + std::string(kTools);
+  const json::value whole = created(fields + "}");
+  EXPECT_EQ(whole.at("status"), "completed");
+  const json::array& output = whole.at("output").as_array();
+  ASSERT_EQ(output.size(), 5U);
+  EXPECT_EQ(output[1].at("content").at(0).at("text"), "Look:");
+  EXPECT_EQ(output[2].at("name"), "ls");
+  EXPECT_EQ(output[2].at("arguments"), R"({"path": "a \"b\""})");
+  EXPECT_EQ(output[3].at("namespace"), "git");
+  EXPECT_EQ(output[3].at("name"), "log");
+  EXPECT_EQ(output[3].at("arguments"), R"({"n": 3})");
+  EXPECT_EQ(output[4].at("type"), "custom_tool_call");
+  EXPECT_EQ(output[4].at("input"), "*** Begin\n+x");
+  EXPECT_EQ(whole.at("tools").as_array().size(), 4U);
+
+  const TestReply stream = post(kResponses, fields + R"(,"stream":true})");
+  EXPECT_EQ(stream.header("x-ignored-params"), "tools[0]");
+  const json::value last = json::parse(stream.events().back());
+  const json::array& streamed = last.at("response").at("output").as_array();
+  ASSERT_EQ(streamed.size(), 5U);
+  for (std::size_t i = 1; i < streamed.size(); ++i) {
+    for (const char* key : {"type", "content", "namespace", "name", "arguments", "input"}) {
+      const json::value* want = output[i].as_object().if_contains(key);
+      const json::value* got = streamed[i].as_object().if_contains(key);
+      EXPECT_EQ(want == nullptr, got == nullptr);
+      EXPECT_TRUE(want == nullptr || *want == *got) << key;
+    }
+  }
+}
+
+TEST_F(ResponsesTest, CallsAndTheirResultsComeBackAsTheModelWroteThem) {
+  const std::string call = markup("patch", "input", "*** Begin");
+  start_saying("</think>\n\n" + call);
+  const std::string tools = std::string(",") + kTools;
+  const json::value first = created(R"({"input":"Hi")" + tools + "}");
+  const std::string call_id(first.at("output").at(0).at("call_id").as_string());
+  created(R"({"input":[{"type":"custom_tool_call_output","call_id":")" + call_id +
+          R"(","output":"Done!"}],"previous_response_id":")" + id_of(first) + "\"" + tools + "}");
+  EXPECT_THAT(last_prompt(), ::testing::HasSubstr(call));
+  EXPECT_THAT(last_prompt(), ::testing::HasSubstr("<tool_response>\nDone!\n</tool_response>"));
+}
+
+TEST_F(ResponsesTest, BadToolsAreNamedAsSent) {
+  start_saying("x");
+  const auto param = [&](const std::string& fields) {
+    const json::value reply = post(kResponses, R"({"input":"Hi",)" + fields + "}").json();
+    return std::string(reply.at("error").at("param").as_string());
+  };
+  EXPECT_EQ(param(R"("tools":[{"type":"mcp"},{"type":"function","name":"a b"}])"), "tools[1].name");
+  EXPECT_EQ(
+      param(R"("tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"},
+      {"type":"function","name":"f"}]}])"),
+      "tools[0].tools[1].name");
+  EXPECT_EQ(param(R"("tools":[{"type":"web_search"}],"tool_choice":"required")"), "tool_choice");
+}
+
 TEST_F(ResponsesTest, InputTokensAreThoseOfThePrompt) {
   start_saying("x");
   const std::string body = R"({"input":"How many?","instructions":"Count."})";
@@ -185,7 +258,7 @@ TEST_F(ResponsesTest, InputTokensAreThoseOfThePrompt) {
 TEST_F(ResponsesTest, ThePromptMustFit) {
   start_saying("x");
   const TestReply reply =
-      post(kResponses, R"({"input":")" + std::string(2000, '#') + R"(","max_output_tokens":5})");
+      post(kResponses, R"({"input":")" + std::string(20000, '#') + R"(","max_output_tokens":5})");
   EXPECT_EQ(reply.status, 400);
   EXPECT_EQ(reply.json().at("error").at("code"), "context_length_exceeded");
   EXPECT_EQ(reply.json().at("error").at("param"), "input");
