@@ -120,16 +120,38 @@ void AnswerParser::take_call_segment(const AnswerSegment& segment,
     let_out_content(content_stops_.finish(), deltas);
     drop_space();
     after_call_ = true;
-    deltas.push_back({.part = AnswerPart::call,
-                      .text = "",
-                      .call = CallHead{rules_.new_call_id(), *segment.call_name}});
+    call_ = {.head = {rules_.new_call_id(), *segment.call_name}, .arguments = {}, .token_ids = {}};
+    deltas.push_back({.part = AnswerPart::call, .text = "", .call = call_.head});
   }
   if (!segment.text.empty()) {
+    call_.arguments += segment.text;
     add_delta(AnswerPart::call, segment.text, {}, deltas);
   }
   if (segment.call_end) {
     ++complete_call_count_;
+    call_.token_ids = tokens_between(segment.begin, segment.call_end->input_end);
+    call_.repaired = segment.call_end->repaired;
+    finished_calls_.push_back(std::move(call_));
   }
+}
+
+// The tokens of exactly these input bytes, if they begin and end with the tags' own tokens.
+std::vector<TokenId> AnswerParser::tokens_between(std::size_t begin, std::size_t end) const {
+  std::vector<TokenId> ids;
+  const PlacedToken* last = nullptr;
+  for (const PlacedToken& token : input_tokens_) {
+    if (token.begin >= begin && token.begin < end) {
+      const bool opens = token.begin == begin && token.event.token_id == rules_.call_token;
+      if (last == nullptr && !opens) {
+        return {};
+      }
+      ids.push_back(token.event.token_id);
+      last = &token;
+    }
+  }
+  const bool closes =
+      last != nullptr && last->end == end && last->end - last->begin == kCallClose.size();
+  return closes ? ids : std::vector<TokenId>{};
 }
 
 void AnswerParser::let_out_content(std::string text, std::vector<AnswerDelta>& deltas) {

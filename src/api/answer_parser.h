@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "api/answer_splitter.h"
@@ -50,6 +51,15 @@ struct AnswerDelta {
   std::optional<CallHead> call = {};
 };
 
+// A call that was closed, and what the model wrote for it.
+struct FinishedCall {
+  CallHead head;
+  std::string arguments;
+  // From its own <tool_call> to its own </tool_call>; empty when other tokens had a part in it.
+  std::vector<TokenId> token_ids;
+  bool repaired = false;
+};
+
 class AnswerParser {
  public:
   explicit AnswerParser(AnswerRules rules);
@@ -69,6 +79,9 @@ class AnswerParser {
 
   // Calls that were closed; at most the last one is not.
   std::size_t complete_call_count() const { return complete_call_count_; }
+
+  // Those that were closed since the last time.
+  std::vector<FinishedCall> take_finished_calls() { return std::exchange(finished_calls_, {}); }
 
   std::int64_t token_count() const { return token_count_; }
 
@@ -90,6 +103,7 @@ class AnswerParser {
   void let_out_space(std::vector<AnswerDelta>& deltas);
   void drop_space();
   std::vector<TokenEvent> take_content_tokens();
+  std::vector<TokenId> tokens_between(std::size_t begin, std::size_t end) const;
 
   AnswerRules rules_;
   StopMatcher input_stops_;
@@ -104,6 +118,8 @@ class AnswerParser {
   bool after_call_ = false;           // no content since the last call
   bool has_content_ = false;
   std::size_t complete_call_count_ = 0;
+  FinishedCall call_;  // the open one
+  std::vector<FinishedCall> finished_calls_;
   std::deque<PlacedToken> input_tokens_;
   std::deque<PlacedToken> content_tokens_;
 };

@@ -190,9 +190,12 @@ void read_call(const json::value& value, const std::string& path, ChatTurn& turn
   if (arguments != nullptr) {
     made = tool_call_arguments(*arguments);
   }
-  turn.calls.push_back(json::object{
-      {"type", "function"},
-      {"function", json::object{{"name", name.value_or("")}, {"arguments", std::move(made)}}}});
+  json::object function_json{{"name", name.value_or("")}, {"arguments", std::move(made)}};
+  json::object made_call{{"type", "function"}, {"function", std::move(function_json)}};
+  if (const auto id = call.string("id")) {
+    made_call["id"] = *id;
+  }
+  turn.calls.push_back(std::move(made_call));
 }
 
 void read_assistant(JsonFields& message, ChatTurn& turn) {
@@ -341,6 +344,21 @@ TurnContinuation make_continuation(ChatTurn turn) {
 }
 
 }  // namespace
+
+std::vector<HistoryCall> history_calls(const std::vector<ChatTurn>& turns) {
+  std::vector<HistoryCall> calls;
+  for (const ChatTurn& turn : turns) {
+    for (const json::value& call : turn.calls) {
+      const json::object& object = call.get_object();
+      const json::object& function = object.at("function").get_object();
+      const json::value* id = object.if_contains("id");
+      calls.push_back({.id = id != nullptr ? std::string(view(id->get_string())) : std::string(),
+                       .name = std::string(view(function.at("name").get_string())),
+                       .arguments = function.at("arguments").get_object()});
+    }
+  }
+  return calls;
+}
 
 std::vector<ChatTurn> read_chat_turns(const json::value& messages, const std::string& path,
                                       FieldReport& report) {

@@ -23,7 +23,7 @@ struct ChatTurn {
   TurnRole role = TurnRole::user;
   std::string text;
   std::string reasoning;     // assistant only
-  boost::json::array calls;  // assistant only: [{"type","function":{"name","arguments":{}}}]
+  boost::json::array calls;  // assistant only: [{"id","type","function":{"name","arguments":{}}}]
   bool continues = false;    // assistant only: asked to be continued, not answered
 };
 
@@ -42,6 +42,16 @@ struct ChatHistory {
 // `messages` is an array, or a string that holds one. Errors go to the report.
 std::vector<ChatTurn> read_chat_turns(const boost::json::value& messages, const std::string& path,
                                       FieldReport& report);
+
+// A call of the history as the client sent it back.
+struct HistoryCall {
+  std::string id;  // empty: none
+  std::string name;
+  boost::json::object arguments;
+};
+
+// Those of all turns, in the order in which the template writes them.
+std::vector<HistoryCall> history_calls(const std::vector<ChatTurn>& turns);
 
 // Orders and folds the turns as described above. continue_last: the request wants the last
 // assistant turn continued even if the message does not say so.

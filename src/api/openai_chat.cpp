@@ -141,6 +141,7 @@ void read_messages_and_variables(JsonFields& body, const ChatDefaults& defaults,
     thinking.enabled =
         request.continuation->reasoning_open || !request.continuation->reasoning.empty();
   }
+  request.history_calls = history_calls(history.turns);
   const bool generation_prompt = request.continuation || add_prompt.value_or(true);
   request.template_variables =
       to_json(make_variables(kwargs ? &kwargs_value->get_object() : nullptr, history.turns,

@@ -31,6 +31,7 @@ struct ChatRequest {
   GenerationFields generation;
   std::string template_variables;  // JSON object: "messages", "tools", "enable_thinking", ...
   ToolUse tool_use;
+  std::vector<HistoryCall> history_calls;
   std::optional<TurnContinuation> continuation;
   bool echo = false;  // the continued text is repeated at the head of the reply
   ReasoningFormat reasoning_format = ReasoningFormat::both;

@@ -274,6 +274,7 @@ void add_api_options(CLI::App& command, ServerConfig& server) {
           "Keys of reasoning in chat replies: both, reasoning_content, reasoning, or none (inline)")
       ->check(CLI::IsMember({"both", "reasoning_content", "reasoning", "none"}))
       ->default_str("both");
+  command.add_flag("--enable-debug", server.debug, "Answer POST /debug/parse");
   command.add_flag("--strict-model", server.strict_model,
                    "Refuse requests that name another model");
 }

@@ -12,6 +12,7 @@
 
 namespace sluice {
 
+class CallMemory;
 class ResponseStore;
 
 struct Backend {
@@ -21,6 +22,7 @@ struct Backend {
   Readiness* readiness = nullptr;
   ResponseStore* responses = nullptr;
   ServerMetrics* metrics = nullptr;
+  CallMemory* calls = nullptr;
 };
 
 using Handler = void (*)(const Backend& backend, const std::shared_ptr<Exchange>& exchange);

@@ -24,7 +24,8 @@ ApiResult<GenerationPlan> plan_completion(const Backend& backend, const HttpRequ
   if (!request) {
     return std::unexpected(request.error());
   }
-  const auto encoded = encode_chat(backend, *request, kParam);
+  const auto encoded =
+      encode_chat(backend, *request, kParam, cache_owner(backend, request->generation, http));
   if (!encoded) {
     return std::unexpected(encoded.error());
   }

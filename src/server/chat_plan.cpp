@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "api/call_memory.h"
+#include "api/call_replay.h"
 #include "api/chat_prompt.h"
 #include "server/error_map.h"
 
@@ -49,13 +51,18 @@ void forbid_calls(const Backend& backend, const ToolUse& use, Request& request) 
 }  // namespace
 
 ApiResult<EncodedChat> encode_chat(const Backend& backend, const ChatRequest& request,
-                                   const std::string& param) {
+                                   const std::string& param, std::string_view owner) {
   const Tokenizer& tokenizer = backend.model->tokenizer;
   const auto prompt = make_chat_prompt(request, backend.model->chat_template, tokenizer);
   if (!prompt) {
     return std::unexpected(prompt_error(prompt.error(), param));
   }
-  auto token_ids = tokenizer.encode(prompt->text);
+  std::vector<ReplayedCall> calls;
+  for (const HistoryCall& call : request.history_calls) {
+    calls.push_back(owner.empty() ? std::nullopt
+                                  : backend.calls->find(owner, call.id, call.name, call.arguments));
+  }
+  auto token_ids = encode_prompt(prompt->text, calls, tokenizer);
   if (!token_ids) {
     return std::unexpected(prompt_error(token_ids.error(), param));
   }
@@ -86,6 +93,10 @@ ApiResult<GenerationPlan> plan_chat(const Backend& backend, const HttpRequest& h
   for (PlannedSequence& sequence : plan.sequences) {
     sequence.opening = echo_of(request);
     forbid_calls(backend, request.tool_use, sequence.request);
+  }
+  if (!plan.sequences.empty()) {
+    plan.on_call = [memory = backend.calls, owner = plan.sequences.front().request.cache_salt](
+                       const FinishedCall& call) { memory->remember(owner, call); };
   }
   plan.ignored = request.ignored;
   return plan;

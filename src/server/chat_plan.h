@@ -16,9 +16,10 @@ struct EncodedChat {
   bool reasoning_open = false;     // the answer starts inside the reasoning
 };
 
-// Renders and encodes. `param` names the field the conversation came from.
+// Renders and encodes. `param` names the field the conversation came from. Calls that an answer to
+// the same owner (cache_owner(); none: empty) contained become the tokens they were.
 ApiResult<EncodedChat> encode_chat(const Backend& backend, const ChatRequest& request,
-                                   const std::string& param);
+                                   const std::string& param, std::string_view owner = {});
 
 // Everything but the form of the reply. Errors: an unknown model, a prompt that leaves no room,
 // more answers than this server may ever run.

@@ -78,6 +78,11 @@ std::optional<ApiError> check_model(const Backend& backend, const GenerationFiel
                   "model"};
 }
 
+std::string cache_owner(const Backend& backend, const GenerationFields& fields,
+                        const HttpRequest& http) {
+  return cache_namespace(presented_key(backend.config->api_keys, http), fields.cache_salt);
+}
+
 RequestLimits request_limits(const Backend& backend) {
   return {.vocab_size = backend.model->tokenizer.vocab_size()};
 }
@@ -117,8 +122,7 @@ std::vector<PlannedSequence> plan_sequences(const Backend& backend, const Genera
   request.sampling.logprobs = fields.logprobs;
   request.stop = resolve_stop(fields, model, tokens_max);
   request.priority = fields.priority;
-  request.cache_salt =
-      cache_namespace(presented_key(backend.config->api_keys, http), fields.cache_salt);
+  request.cache_salt = cache_owner(backend, fields, http);
   request.stable_positions = turn_starts(backend.model->tokenizer, token_ids);
   const std::uint64_t seed = request.sampling.seed;
   std::vector<PlannedSequence> sequences;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +34,7 @@ struct GenerationPlan {
   bool return_token_ids = false;
   bool timings = false;
   std::vector<TokenId> reported_stop_ids = {};  // stop ids of the request: told as stop_reason
+  std::function<void(const FinishedCall&)> on_call = {};  // of any choice, when it is complete
   std::optional<double> timeout_seconds;
   std::vector<std::string> ignored = {};  // for x-ignored-params
 };
@@ -44,6 +46,11 @@ std::string cache_namespace(std::string_view api_key, std::string_view cache_sal
 // The reason why no new request is taken now, or that the model is unknown.
 std::optional<ApiError> check_admission(const Backend& backend);
 std::optional<ApiError> check_model(const Backend& backend, const GenerationFields& fields);
+
+// Whose computed prefixes and remembered calls a request may use: those of the same API key and
+// salt. Never empty.
+std::string cache_owner(const Backend& backend, const GenerationFields& fields,
+                        const HttpRequest& http);
 
 // What parsers check token ids against.
 RequestLimits request_limits(const Backend& backend);

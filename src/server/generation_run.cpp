@@ -65,6 +65,7 @@ class GenerationRun : public std::enable_shared_from_this<GenerationRun> {
   void take(std::size_t index, GenerationEvent event);
   void take_token(std::size_t index, const TokenEvent& token);
   void take_end(std::size_t index, const GenerationFinished& finished);
+  void report_calls(Choice& choice);
   void say(std::size_t index, std::vector<AnswerDelta> deltas);
   void send(const std::vector<SseEvent>& events);
   void flush();
@@ -227,6 +228,7 @@ void GenerationRun::take_token(std::size_t index, const TokenEvent& token) {
     choice.unsent_token_ids.push_back(token.token_id);
     choice.answer.token_ids.push_back(token.token_id);
   }
+  report_calls(choice);  // before the client can send it back
   say(index, std::move(deltas));
   if (choice.parser.has_ended()) {
     choice.stream->cancel();
@@ -247,7 +249,9 @@ void GenerationRun::take_end(std::size_t index, const GenerationFinished& finish
     fail({ApiErrorKind::not_ready, "the server is shutting down", ""});
     return;
   }
-  say(index, choice.parser.finish(choice.decoder.finish(), cut));
+  std::vector<AnswerDelta> deltas = choice.parser.finish(choice.decoder.finish(), cut);
+  report_calls(choice);
+  say(index, std::move(deltas));
   if (!stopped_here) {
     // A stop token counts where the engine counts it, though it is no text and no event.
     usage_.completion_tokens +=
@@ -283,6 +287,14 @@ void GenerationRun::take_end(std::size_t index, const GenerationFinished& finish
   choice.reuse = finished.reuse;
   choice.ended = true;
   ++ended_count_;
+}
+
+void GenerationRun::report_calls(Choice& choice) {
+  for (const FinishedCall& call : choice.parser.take_finished_calls()) {
+    if (plan_.on_call) {
+      plan_.on_call(call);
+    }
+  }
 }
 
 // New text goes out as events of the stream, or is collected for the whole reply.

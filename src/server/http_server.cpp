@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/call_memory.h"
 #include "server/error_map.h"
 #include "server/http_connection.h"
 #include "server/response_store.h"
@@ -40,7 +41,7 @@ class HttpServer::Impl {
         acceptor_(asio::make_strand(io_)),
         accept_pause_(acceptor_.get_executor()),
         drain_timer_(acceptor_.get_executor()),
-        backend_{&config_, &model, &engine, &readiness_, &responses_, &metrics_} {}
+        backend_{&config_, &model, &engine, &readiness_, &responses_, &metrics_, &calls_} {}
 
   ~Impl() {
     const std::lock_guard lock(connections_mutex_);
@@ -75,6 +76,7 @@ class HttpServer::Impl {
   const SteadyClock clock_;
   ResponseStore responses_{ResponseStoreLimits{}, clock_};
   ServerMetrics metrics_;
+  CallMemory calls_{kCallMemoryBytesMax};
   std::optional<Router> router_;
   std::mutex connections_mutex_;  // also guards closing_
   std::map<HttpConnection*, std::weak_ptr<HttpConnection>> connections_;

@@ -83,14 +83,15 @@ struct EncodedResponse {
   EncodedChat prompt;
 };
 
-ApiResult<EncodedResponse> encode_response(const Backend& backend, std::string body,
-                                           const ClientArchive& archive) {
+ApiResult<EncodedResponse> encode_response(const Backend& backend, const HttpRequest& http,
+                                           std::string body, const ClientArchive& archive) {
   auto request = parse_responses_request(std::move(body), backend.config->chat,
                                          request_limits(backend), archive);
   if (!request) {
     return std::unexpected(std::move(request).error());
   }
-  auto prompt = encode_chat(backend, request->chat, kParam);
+  auto prompt = encode_chat(backend, request->chat, kParam,
+                            cache_owner(backend, request->chat.generation, http));
   if (!prompt) {
     return std::unexpected(std::move(prompt).error());
   }
@@ -115,7 +116,7 @@ ApiResult<GenerationPlan> plan_response(const Backend& backend, const HttpReques
   }
   const ClientArchive archive(*backend.responses,
                               std::string(presented_key(backend.config->api_keys, http)));
-  auto encoded = encode_response(backend, std::move(body), archive);
+  auto encoded = encode_response(backend, http, std::move(body), archive);
   if (!encoded) {
     return std::unexpected(std::move(encoded).error());
   }
@@ -162,7 +163,7 @@ void handle_response_input_tokens(const Backend& backend,
   const HttpRequest& http = exchange->request();
   const ClientArchive archive(*backend.responses,
                               std::string(presented_key(backend.config->api_keys, http)));
-  const auto encoded = encode_response(backend, exchange->take_body(), archive);
+  const auto encoded = encode_response(backend, http, exchange->take_body(), archive);
   if (!encoded) {
     exchange->reply(openai_error_response(encoded.error()));
     return;

@@ -12,6 +12,7 @@
 #include "server/cache_admin.h"
 #include "server/chat_completions.h"
 #include "server/completions.h"
+#include "server/debug_parse.h"
 #include "server/error_map.h"
 #include "server/health.h"
 #include "server/log_value.h"
@@ -32,6 +33,7 @@ struct Route {
   bool open = false;         // works without a key
   bool public_info = false;  // works without a key if the server is set up so
   bool admin = false;        // see Access::check_admin()
+  bool debug = false;        // exists only with --enable-debug
 };
 
 constexpr auto kRoutes = std::to_array<Route>({
@@ -50,6 +52,7 @@ constexpr auto kRoutes = std::to_array<Route>({
     {.path = "/ready", .get = handle_ready, .open = true},
     {.path = "/ping", .get = handle_ready, .open = true},
     {.path = "/live", .get = handle_live, .open = true},
+    {.path = "/debug/parse", .post = handle_debug_parse, .debug = true},
     {.path = "/version", .get = handle_version, .public_info = true},
     {.path = "/metrics", .get = handle_metrics, .public_info = true},
     {.path = "/cache", .get = handle_cache, .admin = true},
@@ -137,7 +140,7 @@ std::optional<HttpResponse> Router::refuse(const HttpRequest& head) {
   }
   const std::string_view path = without_version(head.path);
   const Route* route = find_route(path);
-  if (route == nullptr) {
+  if (route == nullptr || (route->debug && !backend_.config->debug)) {
     return error_response(head, unknown_path(path));
   }
   if (handler_of(*route, head.method) == nullptr) {

@@ -35,6 +35,7 @@ struct ServerConfig {
   std::vector<std::string> cors_origins = {};   // beside loopback ones; "*" needs a key
   std::vector<std::string> allowed_hosts = {};  // Host names accepted beside loopback ones
 
+  bool debug = false;           // /debug/parse is there
   bool strict_model = false;    // an unknown `model` is 404 instead of the served one
   bool responses_store = true;  // responses are kept for previous_response_id and GET
   ChatDefaults chat = {};

@@ -155,5 +155,81 @@ TEST_F(ToolCallTest, LogprobsLeaveMarkupOut) {
   EXPECT_TRUE(text == "Hi" || text == "\n\nHi" || text == "Hi\n\n") << text;
 }
 
+// The second turn of an agent: the call comes back, and its result.
+std::string second_turn(const json::value& first_reply) {
+  json::object call =
+      first_reply.at("choices").at(0).at("message").at("tool_calls").at(0).as_object();
+  const json::array messages{
+      json::object{{"role", "user"}, {"content", "Hi"}},
+      json::object{{"role", "assistant"},
+                   {"content", nullptr},
+                   {"reasoning_content", "so"},
+                   {"tool_calls", json::array{call}}},
+      json::object{{"role", "tool"}, {"tool_call_id", call.at("id")}, {"content", "found"}}};
+  return R"({"messages":)" + json::serialize(messages) + "," + kTools + "}";
+}
+
+// Not as the template would write it: no newlines, no </function>, 5.0 for 5.
+const std::string kOddCall =
+    "<tool_call><function=read><parameter=path>a</parameter><parameter=limit>5.0</parameter>"
+    "</tool_call>";
+
+TEST_F(ToolCallTest, ACallComesBackAsTheTokensItWas) {
+  config_.api_keys = {"key-a", "key-b"};
+  const std::vector<TokenId> answer = tokens("so\n</think>\n\n" + kOddCall);
+  engine_.set_script({.tokens = answer});
+  start();
+  const std::string mine = "Authorization: Bearer key-a\r\n";
+  const json::value reply = post(kChat, fields(), mine).json();
+  EXPECT_EQ(reply.at("choices").at(0).at("finish_reason"), "tool_calls");
+  post(kChat, second_turn(reply), mine);
+  post(kChat, second_turn(reply), "Authorization: Bearer key-b\r\n");
+  const auto requests = engine_.requests();
+  ASSERT_EQ(requests.size(), 3U);
+  std::vector<TokenId> seen = requests[0].token_ids;
+  seen.insert(seen.end(), answer.begin(), answer.end());
+  const auto starts_with = [&](const std::vector<TokenId>& ids) {
+    return ids.size() > seen.size() && std::equal(seen.begin(), seen.end(), ids.begin());
+  };
+  EXPECT_TRUE(starts_with(requests[1].token_ids));
+  EXPECT_FALSE(starts_with(requests[2].token_ids));
+}
+
+TEST_F(ToolCallTest, AChangedCallIsWrittenAnew) {
+  const std::vector<TokenId> answer = tokens("so\n</think>\n\n" + kOddCall);
+  engine_.set_script({.tokens = answer});
+  start();
+  json::value reply = post(kChat, fields()).json();
+  reply.at("choices").at(0).at("message").at("tool_calls").at(0).at("function").at("arguments") =
+      R"({"path": "b", "limit": 5})";
+  post(kChat, second_turn(reply));
+  const auto prompt = model().tokenizer.decode(engine_.requests().at(1).token_ids, false);
+  ASSERT_TRUE(prompt);
+  EXPECT_TRUE(prompt->contains("<parameter=path>\nb\n</parameter>")) << *prompt;
+}
+
+TEST_F(ToolCallTest, DebugParseExistsOnlyWhenEnabled) {
+  const std::string body =
+      R"({"chunks":["Look.\n\n<tool_","call>\n<function=read>\n<parameter=path>\n","a\n)"
+      R"(</parameter>\n</function>\n</tool_call>\n<function=read>\n<parameter=path>\nb"],)" +
+      std::string(kTools) + R"(,"finish":"length"})";
+  start();
+  EXPECT_EQ(post("/debug/parse", body).status, 404);
+  shut_down();
+  config_.debug = true;
+  start();
+  const json::value reply = post("/debug/parse", body).json();
+  EXPECT_EQ(reply.at("message").at("content"), "Look.");
+  EXPECT_EQ(reply.at("message").at("tool_calls").at(0).at("function").at("arguments"),
+            R"({"path": "a"})");
+  EXPECT_EQ(reply.at("finish_reason"), "length");
+  EXPECT_EQ(reply.at("call_outcomes"), json::parse(R"(["ok","truncated"])"));
+  EXPECT_EQ(reply.at("deltas").at(0), json::parse(R"({"content":"Look."})"));
+  EXPECT_EQ(reply.at("deltas").at(1).at("tool_calls").at(0).at("function").at("name"), "read");
+  EXPECT_EQ(post("/debug/parse", "{}").json().at("error").at("param"), "text");
+  EXPECT_EQ(post("/debug/parse", R"({"text":"","finish":"x"})").json().at("error").at("param"),
+            "finish");
+}
+
 }  // namespace
 }  // namespace sluice

@@ -1,0 +1,119 @@
+"""Tool calls through the whole server: a scripted model calls, the official client reads, and the call comes back."""
+import json
+import sys
+from pathlib import Path
+
+import openai
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from scripted_model import write_scripted_model  # noqa: E402
+from server_process import ServerProcess  # noqa: E402
+
+BLOCK = 64
+# Not as the template writes a call, and cut into other tokens than the tokenizer would.
+CALL = ["<tool_call>", "<function=look><parameter =at>Room 7</parameter></function>\n", "</tool_call>"]
+TOOLS = [{"type": "function", "function": {
+    "name": "look", "description": "Looks around. " * 10,
+    "parameters": {"type": "object", "properties": {"at": {"type": "string"}}}}}]
+NO_THINKING = {"extra_body": {"chat_template_kwargs": {"enable_thinking": False}}}
+
+
+@pytest.fixture(scope="module")
+def agent(tmp_path_factory):
+    """A server whose model answers everything with CALL, and its client."""
+    directory = tmp_path_factory.mktemp("scripted")
+    script = write_scripted_model(directory, CALL, after="\n\n")
+    process = ServerProcess("--context", 4096, "--sequences", 4, "--enable-debug", "--api-key", "a", "--api-key", "b",
+                            model=directory)
+    with openai.OpenAI(base_url=process.url + "/v1", api_key="a", max_retries=0) as client:
+        yield client, script
+    assert process.stop() == 0, "".join(process.log)
+
+
+def ask(client, messages, **fields):
+    return client.chat.completions.create(model="any", messages=messages, tools=TOOLS, temperature=0,
+                                          **NO_THINKING, **fields)
+
+
+QUESTION = [{"role": "user", "content": "Where is it? " * 30}]
+
+
+def test_a_call_whole_and_streamed(agent):
+    client, script = agent
+    reply = ask(client, QUESTION)
+    choice = reply.choices[0]
+    assert choice.finish_reason == "tool_calls"
+    assert choice.message.content is None
+    (call,) = choice.message.tool_calls
+    assert (call.function.name, call.function.arguments) == ("look", '{"at": "Room 7"}')
+    assert reply.usage.completion_tokens in (len(script), len(script) + 1)
+
+    arguments, ids, finish = "", [], None
+    for chunk in ask(client, QUESTION, stream=True):
+        delta = chunk.choices[0].delta
+        assert not delta.content
+        for piece in delta.tool_calls or []:
+            assert piece.index == 0
+            ids += [piece.id] if piece.id else []
+            arguments += piece.function.arguments or ""
+        finish = chunk.choices[0].finish_reason or finish
+    assert (arguments, len(ids), finish) == ('{"at": "Room 7"}', 1, "tool_calls")
+
+
+def question_before_a_block_ends_in_the_call(client, call_tokens):
+    """A question after which the call goes over the end of a block, and the prompt tokens until then."""
+    for padding in range(2 * BLOCK):
+        question = [{"role": "user", "content": "Where is it? " * 30 + " so" * padding}]
+        prompt_tokens = ask(client, question, max_tokens=1).usage.prompt_tokens
+        if prompt_tokens // BLOCK != (prompt_tokens + call_tokens) // BLOCK:
+            return question, prompt_tokens
+    raise AssertionError("no padding fits")
+
+
+def test_the_next_turn_takes_up_the_computed_call(agent):
+    client, script = agent
+    question, prompt_tokens = question_before_a_block_ends_in_the_call(client, len(script))
+    call = ask(client, question).choices[0].message.tool_calls[0]
+
+    def cached(who, arguments):
+        function = {"name": call.function.name, "arguments": arguments}
+        messages = [*question,
+                    {"role": "assistant", "content": None,
+                     "tool_calls": [{"id": call.id, "type": "function", "function": function}]},
+                    {"role": "tool", "tool_call_id": call.id, "content": "Nothing but dust. " * 20}]
+        usage = ask(who, messages).usage
+        assert usage.prompt_tokens > prompt_tokens + len(script)
+        return usage.prompt_tokens_details.cached_tokens
+
+    past_the_call = (prompt_tokens + len(script)) // BLOCK * BLOCK
+    assert cached(client, '{"at": "Room 8"}') < past_the_call
+    assert cached(client, call.function.arguments) == past_the_call
+    assert cached(client.with_options(api_key="b"), call.function.arguments) == 0
+
+
+def test_required_choices_without_tools_are_refused(agent):
+    client, _ = agent
+    for choice in ("required", {"type": "function", "function": {"name": "look"}}):
+        with pytest.raises(openai.BadRequestError) as error:
+            client.chat.completions.create(model="any", messages=QUESTION, tool_choice=choice)
+        assert error.value.body["param"] == "tool_choice"
+
+
+def test_one_call_and_none(agent):
+    client, _ = agent
+    with_none = ask(client, QUESTION, tool_choice="none", max_tokens=4)
+    assert with_none.choices[0].message.tool_calls is None
+    assert with_none.usage.prompt_tokens == ask(client, QUESTION).usage.prompt_tokens
+    one = ask(client, QUESTION, parallel_tool_calls=False)
+    assert len(one.choices[0].message.tool_calls) == 1 and one.choices[0].finish_reason == "tool_calls"
+
+
+def test_debug_parse(agent):
+    client, _ = agent
+    body = {"text": "".join(CALL), "tools": TOOLS}
+    reply = client.with_options(base_url=str(client.base_url).replace("/v1", "")).post(
+        "/debug/parse", body=body, cast_to=object)
+    assert json.loads(reply["message"]["tool_calls"][0]["function"]["arguments"]) == {"at": "Room 7"}
+    assert reply["finish_reason"] == "tool_calls"
