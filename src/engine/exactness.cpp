@@ -8,6 +8,7 @@
 #include <random>
 #include <utility>
 
+#include "base/checked_math.h"
 #include "base/clock.h"
 #include "engine/engine_loop.h"
 
@@ -34,6 +35,21 @@ bool same(const TokenEvent& a, const TokenEvent& b) {
   };
   return a.token_id == b.token_id && same_bits(a.logprob.value_or(0), b.logprob.value_or(0)) &&
          std::ranges::equal(a.top_logprobs, b.top_logprobs, same_logprob);
+}
+
+// Token `position` of all prompts of a family.
+TokenId token_at(std::uint64_t seed, std::int64_t family, std::int64_t position,
+                 std::int64_t vocab_size) {
+  std::uint64_t x = seed + 0x9e3779b97f4a7c15U * static_cast<std::uint64_t>(family + 1);
+  x = (x ^ static_cast<std::uint64_t>(position)) * 0xbf58476d1ce4e5b9U;
+  x ^= x >> 29;
+  return static_cast<TokenId>(x % static_cast<std::uint64_t>(vocab_size));
+}
+
+bool same(const Answer& a, const Answer& b) {
+  return a.reason == b.reason &&
+         std::ranges::equal(a.tokens, b.tokens,
+                            [](const TokenEvent& x, const TokenEvent& y) { return same(x, y); });
 }
 
 // One engine and what was asked of it.
@@ -99,6 +115,18 @@ class Program {
   std::int64_t running_max_ = 0;
 };
 
+// The answer of one request on an engine that was just made.
+Result<Answer> alone(Qwen3_5& model, const Request& request, std::int64_t context_max) {
+  auto solo =
+      SLUICE_TRY(Program::create(model, {.context_max = context_max,
+                                         .sequences_max = 1,
+                                         .queue_max = 0,
+                                         .prefill_step_max = model.options().step_tokens_max}));
+  SLUICE_TRY(solo->submit(request));
+  solo->run();
+  return solo->answer(0);
+}
+
 class Check {
  public:
   Check(Qwen3_5& model, const ExactnessOptions& options,
@@ -136,13 +164,6 @@ class Check {
     return config;
   }
 
-  TokenId token_at(std::int64_t family, std::int64_t position) const {
-    std::uint64_t x = options_.seed + 0x9e3779b97f4a7c15U * static_cast<std::uint64_t>(family + 1);
-    x = (x ^ static_cast<std::uint64_t>(position)) * 0xbf58476d1ce4e5b9U;
-    x ^= x >> 29;
-    return static_cast<TokenId>(x % static_cast<std::uint64_t>(model_.config().vocab_size));
-  }
-
   // The beginning of a family, cut near a block's end as often as not, and something of its own.
   std::vector<TokenId> random_prompt() {
     const std::int64_t family = below(kFamilies);
@@ -153,7 +174,7 @@ class Check {
     }
     std::vector<TokenId> prompt;
     for (std::int64_t i = 0; i < length; ++i) {
-      prompt.push_back(token_at(family, i));
+      prompt.push_back(token_at(options_.seed, family, i, model_.config().vocab_size));
     }
     for (std::int64_t own = below(3) == 0 ? 0 : below(40); own > 0; --own) {
       prompt.push_back(static_cast<TokenId>(below(model_.config().vocab_size)));
@@ -194,17 +215,6 @@ class Check {
     }
   }
 
-  Result<Answer> alone(const Request& request) {
-    auto solo =
-        SLUICE_TRY(Program::create(model_, {.context_max = kContextMax,
-                                            .sequences_max = 1,
-                                            .queue_max = 0,
-                                            .prefill_step_max = model_.options().step_tokens_max}));
-    SLUICE_TRY(solo->submit(request));
-    solo->run();
-    return solo->answer(0);
-  }
-
   Result<void> run_round(std::int64_t round) {
     const EngineConfig config = random_config();
     auto program = SLUICE_TRY(Program::create(model_, config));
@@ -218,7 +228,7 @@ class Check {
       if (below(2) == 0) {
         request.stable_positions = {below(std::ssize(request.token_ids) + 1)};
       }
-      wanted.push_back(SLUICE_TRY(alone(request)));
+      wanted.push_back(SLUICE_TRY(alone(model_, request, kContextMax)));
       SLUICE_TRY(program->submit(request));
       requests.push_back(std::move(request));
       for (std::int64_t steps = below(3) == 0 ? below(12) : 0; steps > 0; --steps) {
@@ -246,7 +256,9 @@ class Check {
     const bool cancelled = answer.reason == FinishReason::cancelled;
     report_.cancelled += cancelled ? 1 : 0;
     report_.tokens += std::ssize(answer.tokens);
-    const auto [end, wanted_end] = std::ranges::mismatch(answer.tokens, wanted.tokens, same);
+    const auto [end, wanted_end] =
+        std::ranges::mismatch(answer.tokens, wanted.tokens,
+                              [](const TokenEvent& x, const TokenEvent& y) { return same(x, y); });
     const bool equal =
         end == answer.tokens.end() &&
         (cancelled || (wanted_end == wanted.tokens.end() && answer.reason == wanted.reason));
@@ -273,6 +285,49 @@ class Check {
 };
 
 }  // namespace
+
+Result<std::vector<std::string>> check_state_reset(Qwen3_5& model, std::int64_t long_tokens,
+                                                   std::uint64_t seed) {
+  constexpr std::int64_t kShortTokens = 100;
+  constexpr std::int64_t kAnswerTokens = 16;
+  const auto request_of = [&](std::int64_t family, std::int64_t length) {
+    Request request;
+    for (std::int64_t i = 0; i < length; ++i) {
+      request.token_ids.push_back(token_at(seed, family, i, model.config().vocab_size));
+    }
+    request.stop.tokens_max = kAnswerTokens;
+    request.sampling.logprobs = 3;
+    return request;
+  };
+  const Request brief = request_of(0, kShortTokens);
+  const Request lengthy = request_of(1, long_tokens);
+  const std::int64_t context_max = long_tokens + kAnswerTokens;
+  const Answer brief_alone = SLUICE_TRY(alone(model, brief, context_max));
+  const Answer lengthy_alone = SLUICE_TRY(alone(model, lengthy, context_max));
+  std::vector<std::string> differences;
+  const CacheLayout& layout = model.cache_layout();
+  const auto blocks = static_cast<std::size_t>(ceil_div(context_max, kKvBlockTokens));
+  const std::size_t room = blocks * layout.kv_block_bytes + 8 * layout.state_slot_bytes;
+  for (const std::size_t reuse_bytes : {std::size_t{0}, room}) {
+    auto program =
+        SLUICE_TRY(Program::create(model, {.context_max = context_max,
+                                           .sequences_max = 1,
+                                           .queue_max = 4,
+                                           .prefill_step_max = model.options().step_tokens_max,
+                                           .reuse_bytes = reuse_bytes}));
+    for (std::size_t i = 0; i < 4; ++i) {
+      const bool is_long = i % 2 == 0;
+      SLUICE_TRY(program->submit(is_long ? lengthy : brief));
+      program->run();
+      if (!same(program->answer(i), is_long ? lengthy_alone : brief_alone)) {
+        differences.push_back(std::string(is_long ? "the long" : "the short") + " request, run " +
+                              std::to_string(i + 1) + " of long, short, long, short" +
+                              (reuse_bytes == 0 ? "" : ", with the cache"));
+      }
+    }
+  }
+  return differences;
+}
 
 Result<ExactnessReport> check_exactness(
     Qwen3_5& model, const ExactnessOptions& options,

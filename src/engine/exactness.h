@@ -39,6 +39,12 @@ struct ExactnessReport {
   std::int64_t difference_count = 0;
 };
 
+// What a long sequence leaves behind: a short request in the same state slot after one of
+// `long_tokens`, and the long one again, computed and from the cache. The differences, in words.
+// Errors: the engine cannot be made.
+Result<std::vector<std::string>> check_state_reset(Qwen3_5& model, std::int64_t long_tokens,
+                                                   std::uint64_t seed);
+
 // `progress` (may be empty) hears of every answer compared. Errors: a round's engine cannot be
 // made.
 Result<ExactnessReport> check_exactness(Qwen3_5& model, const ExactnessOptions& options,

@@ -41,6 +41,21 @@ TEST(Exactness, AStateThatIsNotRestoredIsFound) {
   EXPECT_EQ(report->differences.size(), 10U);
 }
 
+TEST(StateReset, NothingIsLeftBehind) {
+  FakeModel model(kOptions);
+  const auto differences = check_state_reset(model, 5000, 1);
+  ASSERT_TRUE(differences) << differences.error().message;
+  EXPECT_EQ(*differences, std::vector<std::string>{});
+}
+
+TEST(StateReset, AStateThatIsNotRestoredIsFound) {
+  FakeModel model(kOptions);
+  model.on_checkpoint = [](FakeModel::State& state) { state.hash ^= 4; };
+  const auto differences = check_state_reset(model, 5000, 1);
+  ASSERT_TRUE(differences) << differences.error().message;
+  EXPECT_EQ(differences->size(), 2U);  // both requests come from the cache the second time
+}
+
 TEST(Exactness, AnAnswerThatDependsOnTheBatchIsFound) {
   FakeModel model(kOptions);
   model.bends_logits = [](const ForwardBatch& batch) { return batch.sequences.size() > 6; };
