@@ -42,6 +42,9 @@ enum class ApiErrorKind {
   internal,
 };
 
+// Whose shapes a client expects, for errors too.
+enum class ApiDialect { openai, anthropic };
+
 struct ApiError {
   ApiErrorKind kind = ApiErrorKind::internal;
   std::string message;  // names the value seen and the limit

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "api/answer_parser.h"
+#include "api/api_error.h"
 #include "request/prompt_reuse.h"
 #include "request/request.h"
 
@@ -77,6 +78,16 @@ class ReplyFormat {
   ReplyFormat(const ReplyFormat&) = delete;
   ReplyFormat& operator=(const ReplyFormat&) = delete;
   virtual ~ReplyFormat() = default;
+
+  // Whose shape errors have, before the reply begins and inside a stream.
+  virtual ApiDialect dialect() const { return ApiDialect::openai; }
+
+  // Whether a stream begins only once the engine has taken the request up, because its first event
+  // says how much of the prompt was already computed. Until then there are only pings.
+  virtual bool begins_when_admitted() const { return false; }
+
+  // What a silent stream says now and then; none: a comment, which is no event.
+  virtual std::optional<SseEvent> ping() const { return std::nullopt; }
 
   // A stream. begin() before the first token; then deltas and one end for each choice; then
   // finish(), or fail() with an error object. `usage` is the state so far. token_ids: those

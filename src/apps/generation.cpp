@@ -19,7 +19,8 @@ Result<GenerationEnd> run_generation(Engine& engine, Request request, SignalWatc
         end.finished = std::move(*finished);
         return end;
       }
-      if (wanted && !on_token(std::get<TokenEvent>(*event))) {
+      const auto* token = std::get_if<TokenEvent>(&*event);
+      if (wanted && token != nullptr && !on_token(*token)) {
         wanted = false;  // tokens computed meanwhile are not part of the answer
         stream->cancel();
       }

@@ -50,6 +50,11 @@ struct EngineMemory {
 Result<EngineMemory> plan_memory(const EngineConfig& config, const CacheLayout& layout,
                                  const ModelOptions& options, std::int64_t vocab_size);
 
+// The first event of a request that was not refused or cancelled before its turn.
+struct GenerationAdmitted {
+  std::int64_t cached_tokens = 0;  // of the prompt, not computed again
+};
+
 struct GenerationFinished {
   FinishReason reason = FinishReason::stop;
   std::optional<TokenId> stop_token_id = std::nullopt;  // when reason is stop
@@ -59,7 +64,7 @@ struct GenerationFinished {
   std::optional<PromptReuse> reuse = std::nullopt;  // none when it never ran
 };
 
-using GenerationEvent = std::variant<TokenEvent, GenerationFinished>;
+using GenerationEvent = std::variant<GenerationAdmitted, TokenEvent, GenerationFinished>;
 
 // The answer of one request as it grows. Dropping the last reference cancels the request.
 class GenerationStream {

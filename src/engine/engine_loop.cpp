@@ -87,7 +87,8 @@ EngineLoop::EngineLoop(Qwen3_5& model, const EngineConfig& config, std::int64_t 
       kv_block_count_(block_count) {
   sequences_.reserve(static_cast<std::size_t>(outstanding_max(config)));
   planned_.reserve(static_cast<std::size_t>(config.sequences_max));
-  deliveries_.reserve(static_cast<std::size_t>(outstanding_max(config)));
+  // One for what happens at admission, one for what follows in the same step.
+  deliveries_.reserve(2 * static_cast<std::size_t>(outstanding_max(config)));
 }
 
 EngineLoop::~EngineLoop() {
@@ -172,6 +173,7 @@ void EngineLoop::resume(Sequence& sequence) {
                             .keeps_prefixes = config_.reuse_bytes > 0,
                             .stores_anything = memory_.cache.use().shared_block_count > 0});
   recorder_.looked_up(sequence);
+  delivery_of(sequence).happened.admitted = GenerationAdmitted{.cached_tokens = reuse.tokens};
   if (reuse.kv_tokens > reuse.tokens) {  // two prompts leave each other here: a third may, too
     keep_at(sequence, reuse.kv_tokens);
   }
@@ -333,7 +335,7 @@ void EngineLoop::choose_token(Sequence& sequence, std::span<const float> logits)
   sequence.tokens.push_back(token);
   recorder_.token_chosen(sequence, clock_.now());
   scheduler_.append_token(sequence.id);
-  delivery_of(sequence).token = std::move(chosen->event);
+  delivery_of(sequence).happened.token = std::move(chosen->event);
   if (chosen->is_last) {  // said at once: finding out would take another forward pass
     finish(sequence, {.reason = FinishReason::stop});
   } else if (sequence.generated_tokens() == sequence.tokens_max) {
@@ -341,10 +343,10 @@ void EngineLoop::choose_token(Sequence& sequence, std::span<const float> logits)
   }
 }
 
-// The entry of this sequence among the events of this step.
+// The entry of this sequence among the events of this step; the last of two if others were between.
 EngineLoop::Delivery& EngineLoop::delivery_of(const Sequence& sequence) {
   if (deliveries_.empty() || deliveries_.back().events != sequence.events) {
-    deliveries_.push_back({.events = sequence.events, .token = {}, .finished = {}});
+    deliveries_.push_back({.events = sequence.events, .happened = {}});
   }
   return deliveries_.back();
 }
@@ -361,7 +363,7 @@ void EngineLoop::finish(Sequence& sequence, GenerationFinished finished) {
                     .completion_tokens = sequence.generated_tokens()};
   finished.reuse = sequence.reuse;
   recorder_.finished(sequence, now);
-  delivery_of(sequence).finished = std::move(finished);
+  delivery_of(sequence).happened.finished = std::move(finished);
 
   scheduler_.remove(sequence.id);
   if (sequence.running) {
@@ -396,7 +398,7 @@ CacheFlushed EngineLoop::flush_cache(const CacheFlush& what) {
 
 void EngineLoop::deliver() {
   for (Delivery& delivery : deliveries_) {
-    delivery.events->publish(std::move(delivery.token), std::move(delivery.finished));
+    delivery.events->publish(std::move(delivery.happened));
   }
   deliveries_.clear();
 }

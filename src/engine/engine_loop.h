@@ -55,8 +55,7 @@ class EngineLoop {
  private:
   struct Delivery {
     std::shared_ptr<EventQueue> events;
-    std::optional<TokenEvent> token;
-    std::optional<GenerationFinished> finished;
+    StepEvents happened;
   };
   struct Memory {
     HybridCache cache;

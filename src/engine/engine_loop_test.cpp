@@ -293,6 +293,7 @@ TEST(EngineLoop, ATokenIsForcedByAllowingNoOther) {
     request.sampling.logit_bias = {{59, -100.0F}};
     request.constraint = std::make_shared<ForcedTokens>(std::vector<TokenId>{59, 0, 31, 32, 59});
     const auto stream = bench.submit(request);
+    EXPECT_TRUE(std::holds_alternative<GenerationAdmitted>(*stream->try_next()));
     bench.run();
     const auto token = std::get<TokenEvent>(*stream->try_next());
     EXPECT_EQ(token.token_id, 59);
@@ -431,6 +432,7 @@ TEST(EngineLoop, LogprobsComeWithTheTokens) {
   request.sampling.logprobs = 5;
   const auto stream = bench.submit(request);
   bench.run();
+  EXPECT_TRUE(std::holds_alternative<GenerationAdmitted>(*stream->try_next()));
   for (int i = 0; i < 3; ++i) {
     const auto token = std::get<TokenEvent>(*stream->try_next());
     ASSERT_EQ(token.top_logprobs.size(), 5U);

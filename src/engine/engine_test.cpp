@@ -54,7 +54,9 @@ Collected read_all(GenerationStream& stream) {
       EXPECT_EQ(stream.try_next(), std::nullopt);
       return collected;
     }
-    collected.answer.token_ids.push_back(std::get<TokenEvent>(event).token_id);
+    if (const auto* token = std::get_if<TokenEvent>(&event)) {
+      collected.answer.token_ids.push_back(token->token_id);
+    }
   }
 }
 
@@ -261,14 +263,14 @@ TEST(Engine, OnReadyWakesForEveryEventAndForTheEnd) {
     while (auto event = stream->try_next()) {
       if (const auto* token = std::get_if<TokenEvent>(&*event)) {
         answer.token_ids.push_back(token->token_id);
-      } else {
-        answer.reason = std::get<GenerationFinished>(*event).reason;
+      } else if (const auto* finished = std::get_if<GenerationFinished>(&*event)) {
+        answer.reason = finished->reason;
         ended = true;
       }
     }
   }
   EXPECT_EQ(answer, fake_answer(request, small_config()));
-  EXPECT_LE(calls, 30);
+  EXPECT_LE(calls, 31);  // the admission may come alone
 }
 
 TEST(Engine, OnReadyStillComesForTheEndAfterCancel) {
@@ -282,10 +284,11 @@ TEST(Engine, OnReadyStillComesForTheEndAfterCancel) {
   gate.open();
   while (true) {
     ASSERT_TRUE(wake.try_acquire_for(std::chrono::seconds(20)));
-    const auto event = stream->try_next();
-    if (event && std::holds_alternative<GenerationFinished>(*event)) {
-      EXPECT_EQ(std::get<GenerationFinished>(*event).reason, FinishReason::cancelled);
-      return;
+    while (const auto event = stream->try_next()) {
+      if (const auto* finished = std::get_if<GenerationFinished>(&*event)) {
+        EXPECT_EQ(finished->reason, FinishReason::cancelled);
+        return;
+      }
     }
   }
 }

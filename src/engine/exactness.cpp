@@ -96,8 +96,8 @@ class Program {
     while (auto event = streams_[index]->try_next()) {
       if (auto* token = std::get_if<TokenEvent>(&*event)) {
         answer.tokens.push_back(std::move(*token));
-      } else {
-        answer.reason = std::get<GenerationFinished>(*event).reason;
+      } else if (const auto* finished = std::get_if<GenerationFinished>(&*event)) {
+        answer.reason = finished->reason;
       }
     }
     return answer;

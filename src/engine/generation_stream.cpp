@@ -11,17 +11,19 @@ EventQueue::EventQueue(std::int64_t tokens_max, std::function<void()> on_ready)
   tokens_.reserve(static_cast<std::size_t>(tokens_max));
 }
 
-void EventQueue::publish(std::optional<TokenEvent> token,
-                         std::optional<GenerationFinished> finished) {
-  const bool last = finished.has_value();
+void EventQueue::publish(StepEvents events) {
+  const bool last = events.finished.has_value();
   {
     const std::scoped_lock lock(mutex_);
     SLUICE_CHECK(!finished_);
-    if (token) {
-      SLUICE_CHECK(tokens_.size() < tokens_.capacity());
-      tokens_.push_back(std::move(*token));
+    if (!admitted_) {
+      admitted_ = events.admitted;
     }
-    finished_ = std::move(finished);
+    if (events.token) {
+      SLUICE_CHECK(tokens_.size() < tokens_.capacity());
+      tokens_.push_back(std::move(*events.token));
+    }
+    finished_ = std::move(events.finished);
   }
   ready_.notify_all();
   call_on_ready(last);
@@ -60,10 +62,15 @@ GenerationEvent EventQueue::next() {
 }
 
 bool EventQueue::has_event() const {
-  return read_count_ < tokens_.size() || (finished_ && !finished_read_);
+  return (admitted_ && !admitted_read_) || read_count_ < tokens_.size() ||
+         (finished_ && !finished_read_);
 }
 
 GenerationEvent EventQueue::pop() {
+  if (admitted_ && !admitted_read_) {
+    admitted_read_ = true;
+    return *admitted_;
+  }
   if (read_count_ < tokens_.size()) {
     return std::move(tokens_[read_count_++]);
   }

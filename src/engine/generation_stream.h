@@ -22,13 +22,20 @@
 
 namespace sluice {
 
+// What one step has to tell the reader of one request, in this order.
+struct StepEvents {
+  std::optional<GenerationAdmitted> admitted = std::nullopt;
+  std::optional<TokenEvent> token = std::nullopt;
+  std::optional<GenerationFinished> finished = std::nullopt;
+};
+
 class EventQueue {
  public:
   // Throws std::bad_alloc; called by make_sequence() alone, which catches it.
   EventQueue(std::int64_t tokens_max, std::function<void()> on_ready);
 
   // Engine side: adds what is given and wakes the reader. After `finished` nothing may follow.
-  void publish(std::optional<TokenEvent> token, std::optional<GenerationFinished> finished);
+  void publish(StepEvents events);
   bool is_cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 
   // Reader side; see GenerationStream.
@@ -50,6 +57,8 @@ class EventQueue {
 
   std::mutex mutex_;  // guards the events
   std::condition_variable ready_;
+  std::optional<GenerationAdmitted> admitted_;
+  bool admitted_read_ = false;
   std::vector<TokenEvent> tokens_;  // reserved for tokens_max
   std::size_t read_count_ = 0;      // tokens already handed to the reader
   std::optional<GenerationFinished> finished_;

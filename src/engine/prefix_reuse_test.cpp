@@ -20,7 +20,9 @@ EngineConfig reusing_config(std::size_t reuse_bytes = kPlenty) {
 }
 
 std::int64_t cached_tokens(GenerationStream& stream) {
-  return collect(stream).finished->usage.cached_tokens;
+  const Collected collected = collect(stream);
+  EXPECT_EQ(collected.admitted->cached_tokens, collected.finished->usage.cached_tokens);
+  return collected.finished->usage.cached_tokens;
 }
 
 Request append(const Request& request, std::int64_t tokens, TokenId first) {

@@ -84,7 +84,8 @@ class Bench {
 
 struct Collected {
   FakeAnswer answer;
-  std::optional<GenerationFinished> finished;
+  std::optional<GenerationAdmitted> admitted = {};
+  std::optional<GenerationFinished> finished = {};
 };
 
 inline Collected collect(GenerationStream& stream) {
@@ -93,6 +94,10 @@ inline Collected collect(GenerationStream& stream) {
     EXPECT_FALSE(collected.finished) << "an event after the end";
     if (const auto* token = std::get_if<TokenEvent>(&*event)) {
       collected.answer.token_ids.push_back(token->token_id);
+    } else if (const auto* admitted = std::get_if<GenerationAdmitted>(&*event)) {
+      EXPECT_FALSE(collected.admitted);
+      EXPECT_TRUE(collected.answer.token_ids.empty());
+      collected.admitted = *admitted;
     } else {
       collected.finished = std::get<GenerationFinished>(*event);
       collected.answer.reason = collected.finished->reason;

@@ -29,7 +29,7 @@ ApiResult<GenerationPlan> plan_completion(const Backend& backend, const HttpRequ
   if (!encoded) {
     return std::unexpected(encoded.error());
   }
-  auto plan = plan_chat(backend, http, *request, *encoded, kParam);
+  auto plan = plan_chat(backend, http, ApiDialect::openai, *request, *encoded, kParam);
   if (!plan) {
     return plan;
   }

@@ -70,13 +70,14 @@ ApiResult<EncodedChat> encode_chat(const Backend& backend, const ChatRequest& re
 }
 
 ApiResult<GenerationPlan> plan_chat(const Backend& backend, const HttpRequest& http,
-                                    const ChatRequest& request, const EncodedChat& encoded,
-                                    const std::string& param) {
+                                    ApiDialect dialect, const ChatRequest& request,
+                                    const EncodedChat& encoded, const std::string& param) {
   const GenerationFields& fields = request.generation;
   if (const auto error = check_model(backend, fields)) {
     return std::unexpected(*error);
   }
-  const auto tokens_max = answer_tokens_max(backend, fields, std::ssize(encoded.token_ids), param);
+  const auto tokens_max =
+      answer_tokens_max(backend, dialect, fields, std::ssize(encoded.token_ids), param);
   if (!tokens_max) {
     return std::unexpected(tokens_max.error());
   }

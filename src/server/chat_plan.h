@@ -24,7 +24,7 @@ ApiResult<EncodedChat> encode_chat(const Backend& backend, const ChatRequest& re
 // Everything but the form of the reply. Errors: an unknown model, a prompt that leaves no room,
 // more answers than this server may ever run.
 ApiResult<GenerationPlan> plan_chat(const Backend& backend, const HttpRequest& http,
-                                    const ChatRequest& request, const EncodedChat& encoded,
-                                    const std::string& param);
+                                    ApiDialect dialect, const ChatRequest& request,
+                                    const EncodedChat& encoded, const std::string& param);
 
 }  // namespace sluice

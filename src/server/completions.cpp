@@ -57,7 +57,8 @@ std::optional<ApiError> add_prompt(const Backend& backend, const CompletionReque
     return echo.error();
   }
   const GenerationFields& fields = request.generation;
-  const auto tokens_max = answer_tokens_max(backend, fields, std::ssize(*token_ids), "prompt");
+  const auto tokens_max =
+      answer_tokens_max(backend, ApiDialect::openai, fields, std::ssize(*token_ids), "prompt");
   if (!tokens_max) {
     return tokens_max.error();
   }

@@ -77,6 +77,28 @@ ErrorClass class_of(ApiErrorKind kind) {
   return {500, "server_error", "internal_error", false};
 }
 
+// The words of the Anthropic API follow from the status.
+std::string_view anthropic_type(int status) {
+  switch (status) {
+    case 401:
+      return "authentication_error";
+    case 403:
+      return "permission_error";
+    case 404:
+      return "not_found_error";
+    case 413:
+      return "request_too_large";
+    case 429:
+      return "rate_limit_error";
+    case 503:
+      return "overloaded_error";
+    case 504:
+      return "timeout_error";
+    default:
+      return status < 500 ? kInvalidRequest : "api_error";
+  }
+}
+
 boost::json::value text_or_null(std::string_view text) {
   return text.empty() ? boost::json::value(nullptr)
                       : boost::json::value(boost::json::string(text.data(), text.size()));
@@ -107,8 +129,15 @@ ApiError map_error(const Error& error, std::string param, ApiErrorKind exhausted
 
 }  // namespace
 
-std::string openai_error_json(const ApiError& error) {
+std::string error_json(ApiDialect dialect, const ApiError& error, const std::string& request_id) {
   const ErrorClass known = class_of(error.kind);
+  if (dialect == ApiDialect::anthropic) {
+    return boost::json::serialize(boost::json::object{
+        {"type", "error"},
+        {"error", boost::json::object{{"type", text_or_null(anthropic_type(known.status))},
+                                      {"message", error.message}}},
+        {"request_id", request_id}});
+  }
   return boost::json::serialize(
       boost::json::object{{"error", boost::json::object{{"message", error.message},
                                                         {"type", text_or_null(known.type)},
@@ -116,9 +145,13 @@ std::string openai_error_json(const ApiError& error) {
                                                         {"code", text_or_null(known.code)}}}});
 }
 
-HttpResponse openai_error_response(const ApiError& error) {
+HttpResponse error_response(ApiDialect dialect, const ApiError& error,
+                            const std::string& request_id) {
   const ErrorClass known = class_of(error.kind);
-  HttpResponse response{.status = known.status, .body = openai_error_json(error)};
+  constexpr int kOverloaded = 529;  // what the Anthropic API says instead of 503
+  const bool overloaded = dialect == ApiDialect::anthropic && known.status == 503;
+  HttpResponse response{.status = overloaded ? kOverloaded : known.status,
+                        .body = error_json(dialect, error, request_id)};
   response.headers.emplace_back("x-should-retry", known.retry ? "true" : "false");
   if (known.retry) {
     response.headers.emplace_back("retry-after", "1");
@@ -132,6 +165,10 @@ HttpResponse openai_error_response(const ApiError& error) {
   return response;
 }
 
+HttpResponse openai_error_response(const ApiError& error) {
+  return error_response(ApiDialect::openai, error, "");
+}
+
 ApiError prompt_error(const Error& error, std::string param) {
   return map_error(error, std::move(param), ApiErrorKind::context_length_exceeded);
 }
@@ -140,7 +177,14 @@ ApiError submit_error(const Error& error) {
   return map_error(error, error.where, ApiErrorKind::queue_full);
 }
 
-ApiError context_overflow_error(const ContextOverflow& overflow, std::string param) {
+ApiError context_overflow_error(ApiDialect dialect, const ContextOverflow& overflow,
+                                std::string param) {
+  if (dialect == ApiDialect::anthropic) {
+    return {ApiErrorKind::context_length_exceeded,
+            fmt::format("prompt is too long: {} tokens > {} maximum", overflow.prompt_tokens,
+                        overflow.context_tokens_max),
+            std::move(param)};
+  }
   return {
       ApiErrorKind::context_length_exceeded,
       fmt::format("This model's maximum context length is {} tokens. However, you requested "

@@ -10,10 +10,15 @@
 
 namespace sluice {
 
-// {"error":{"message","type","param","code"}}.
-std::string openai_error_json(const ApiError& error);
+// OpenAI: {"error":{"message","type","param","code"}}.
+// Anthropic: {"type":"error","error":{"type","message"},"request_id"}.
+std::string error_json(ApiDialect dialect, const ApiError& error, const std::string& request_id);
 
 // Status, body and the headers that tell SDKs whether to try again.
+HttpResponse error_response(ApiDialect dialect, const ApiError& error,
+                            const std::string& request_id);
+
+// In the shape of the OpenAI API.
 HttpResponse openai_error_response(const ApiError& error);
 
 // For errors of the layers below. What went wrong inside is logged, not told.
@@ -30,6 +35,7 @@ struct ContextOverflow {
   std::int64_t prompt_tokens = 0;
   std::int64_t completion_tokens = 0;
 };
-ApiError context_overflow_error(const ContextOverflow& overflow, std::string param);
+ApiError context_overflow_error(ApiDialect dialect, const ContextOverflow& overflow,
+                                std::string param);
 
 }  // namespace sluice

@@ -23,9 +23,11 @@ struct FakeScript {
   std::vector<TokenId> tokens = {};           // said in turn; then the end
   bool endless = false;                       // said again and again, until tokens_max or cancelled
   std::chrono::milliseconds pause{0};         // before each token
-  std::chrono::milliseconds first_pause{0};   // before the first one
+  std::chrono::milliseconds queue_pause{0};   // before the admission
+  std::chrono::milliseconds first_pause{0};   // after it, before the first token
   std::optional<Error> error = std::nullopt;  // instead of the end
   float logprob = -0.5F;
+  std::int64_t cached_tokens = 0;
 };
 
 class FakeEngine final : public Engine {
@@ -170,7 +172,12 @@ inline Result<std::shared_ptr<GenerationStream>> FakeEngine::submit(
 inline void FakeEngine::generate(const Request& request, const FakeScript& script, Shared& shared) {
   GenerationFinished end;
   end.usage.prompt_tokens = std::ssize(request.token_ids);
-  bool alive = wait(script.first_pause, shared);
+  bool alive = wait(script.queue_pause, shared);
+  if (alive) {
+    shared.push(GenerationAdmitted{.cached_tokens = script.cached_tokens});
+    end.usage.cached_tokens = script.cached_tokens;
+    alive = wait(script.first_pause, shared);
+  }
   std::size_t at = 0;
   while (alive && end.usage.completion_tokens < request.stop.tokens_max &&
          (at < script.tokens.size() || (script.endless && !script.tokens.empty()))) {

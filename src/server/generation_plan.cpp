@@ -96,12 +96,14 @@ ReplyHead make_reply_head(const Backend& backend, const GenerationFields& fields
           .fingerprint = backend.model->fingerprint};
 }
 
-ApiResult<std::int64_t> answer_tokens_max(const Backend& backend, const GenerationFields& fields,
+ApiResult<std::int64_t> answer_tokens_max(const Backend& backend, ApiDialect dialect,
+                                          const GenerationFields& fields,
                                           std::int64_t prompt_tokens, const std::string& param) {
   const std::int64_t context = backend.engine->config().context_max;
   if (prompt_tokens >= context) {
     return std::unexpected(
-        context_overflow_error({.context_tokens_max = context,
+        context_overflow_error(dialect,
+                               {.context_tokens_max = context,
                                 .prompt_tokens = prompt_tokens,
                                 .completion_tokens = fields.tokens_max.value_or(0)},
                                param));

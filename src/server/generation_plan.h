@@ -61,7 +61,8 @@ ReplyHead make_reply_head(const Backend& backend, const GenerationFields& fields
 
 // How many tokens the answer to a prompt may have: what was asked for, or all that fits. Error when
 // nothing fits. `param` names the field the prompt came from.
-ApiResult<std::int64_t> answer_tokens_max(const Backend& backend, const GenerationFields& fields,
+ApiResult<std::int64_t> answer_tokens_max(const Backend& backend, ApiDialect dialect,
+                                          const GenerationFields& fields,
                                           std::int64_t prompt_tokens, const std::string& param);
 
 // The `n` sequences that answer one prompt; each has its own seed.

@@ -33,9 +33,9 @@ struct Choice {
   bool counts_prompt = true;
   std::vector<TokenId> unsent_token_ids = {};  // for the next event of a stream
   ChoiceAnswer answer = {};                    // grows when the reply is whole
-  std::int64_t completion_tokens = 0;
   std::int64_t call_count = 0;  // opened so far
   std::optional<PromptReuse> reuse = std::nullopt;
+  std::int64_t cached_tokens = 0;              // of its prompt, as far as is known
   bool ended = false;
 };
 
@@ -59,10 +59,12 @@ class GenerationRun : public std::enable_shared_from_this<GenerationRun> {
 
  private:
   bool submit_all();
+  void begin();
   std::function<void()> make_wake_up();
   void pump();
   void pump_or_fail();
   void take(std::size_t index, GenerationEvent event);
+  void take_cached_tokens(Choice& choice, std::int64_t cached_tokens);
   void take_token(std::size_t index, const TokenEvent& token);
   void take_end(std::size_t index, const GenerationFinished& finished);
   void report_calls(Choice& choice);
@@ -75,6 +77,7 @@ class GenerationRun : public std::enable_shared_from_this<GenerationRun> {
   void log_answer(std::string_view end) const;
 
   void arm_ping();
+  void ping();
   void arm_deadline();
   HttpResponse whole_reply();
   void add_ignored(HttpResponse& response) const;
@@ -87,6 +90,7 @@ class GenerationRun : public std::enable_shared_from_this<GenerationRun> {
   AnswerUsage usage_;
   std::optional<RequestMeter> meter_;  // once the engine has taken the request
   std::size_t ended_count_ = 0;
+  bool begun_ = false;
   bool done_ = false;
   std::string outgoing_;  // events of this pump
   steady_clock::time_point last_write_ = {};
@@ -119,13 +123,22 @@ void GenerationRun::start() {
     add_ignored(head);
     exchange_->begin_stream(std::move(head));
     arm_ping();
+  }
+  if (!plan_.format->begins_when_admitted()) {
+    begin();
+  }
+  flush();
+  pump();
+}
+
+void GenerationRun::begin() {
+  begun_ = true;
+  if (plan_.stream) {
     send(plan_.format->begin(usage_));
   }
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     say(i, std::move(plan_.sequences[i].opening));
   }
-  flush();
-  pump();
 }
 
 // All or nothing: a request that the queue cannot hold whole is refused before anything is sent.
@@ -140,7 +153,8 @@ bool GenerationRun::submit_all() {
         spdlog::warn("{}: the engine refused the request: {}", exchange_->request().id,
                      stream.error().message);
       }
-      exchange_->reply(openai_error_response(submit_error(stream.error())));
+      exchange_->reply(error_response(plan_.format->dialect(), submit_error(stream.error()),
+                                      exchange_->request().id));
       return false;
     }
     choices_.push_back(
@@ -204,13 +218,24 @@ void GenerationRun::pump_or_fail() {
 }
 
 void GenerationRun::take(std::size_t index, GenerationEvent event) {
-  if (const auto* token = std::get_if<TokenEvent>(&event)) {
+  if (const auto* admitted = std::get_if<GenerationAdmitted>(&event)) {
+    take_cached_tokens(choices_[index], admitted->cached_tokens);
+    if (!begun_) {
+      begin();
+    }
+  } else if (const auto* token = std::get_if<TokenEvent>(&event)) {
     take_token(index, *token);
   } else {
     take_end(index, std::get<GenerationFinished>(event));
   }
   if (!done_) {
     meter_->usage(usage_);
+  }
+}
+
+void GenerationRun::take_cached_tokens(Choice& choice, std::int64_t cached_tokens) {
+  if (choice.counts_prompt) {
+    usage_.cached_tokens += cached_tokens - std::exchange(choice.cached_tokens, cached_tokens);
   }
 }
 
@@ -249,6 +274,9 @@ void GenerationRun::take_end(std::size_t index, const GenerationFinished& finish
     fail({ApiErrorKind::not_ready, "the server is shutting down", ""});
     return;
   }
+  if (!begun_) {
+    begin();
+  }
   std::vector<AnswerDelta> deltas = choice.parser.finish(choice.decoder.finish(), cut);
   report_calls(choice);
   say(index, std::move(deltas));
@@ -257,9 +285,7 @@ void GenerationRun::take_end(std::size_t index, const GenerationFinished& finish
     usage_.completion_tokens +=
         std::max<std::int64_t>(finished.usage.completion_tokens - choice.parser.token_count(), 0);
   }
-  if (choice.counts_prompt) {
-    usage_.cached_tokens += finished.usage.cached_tokens;
-  }
+  take_cached_tokens(choice, finished.usage.cached_tokens);
   AnswerEnd end;
   const bool at_limit = cut && !choice.parser.has_ended();
   end.reason = at_limit ? FinishReason::length : FinishReason::stop;
@@ -355,11 +381,11 @@ void GenerationRun::fail(const ApiError& error) {
   log_answer("failed");
   const auto self = shared_from_this();
   if (plan_.stream) {
-    send(plan_.format->fail(openai_error_json(error)));
+    send(plan_.format->fail(error_json(plan_.format->dialect(), error, exchange_->request().id)));
     flush();
     exchange_->end_stream();
   } else {
-    exchange_->reply(openai_error_response(error));
+    exchange_->reply(error_response(plan_.format->dialect(), error, exchange_->request().id));
   }
   stop_everything();
 }
@@ -402,13 +428,18 @@ void GenerationRun::arm_ping() {
       if (silent >= std::chrono::seconds(seconds)) {
         self->last_write_ = steady_clock::now();
         if (self->exchange_->unsent_bytes() == 0) {
-          self->exchange_->write(kSsePing);
+          self->ping();
         }
       }
       again(again);
     });
   };
   wait(wait);
+}
+
+void GenerationRun::ping() {
+  const auto event = plan_.format->ping();
+  exchange_->write(event ? sse_text({*event}) : kSsePing);
 }
 
 void GenerationRun::arm_deadline() {

@@ -60,7 +60,7 @@ TEST(ErrorMap, EveryKindIsAClientErrorOrAskedToRetry) {
     EXPECT_GE(response.status, 400);
     EXPECT_EQ(response.headers.at(0).second, retry ? "true" : "false") << response.status;
   }
-  EXPECT_EQ(openai_error_json({ApiErrorKind::forbidden, "why", ""}),
+  EXPECT_EQ(error_json(ApiDialect::openai, {ApiErrorKind::forbidden, "why", ""}, "r1"),
             R"({"error":{"message":"why","type":"permission_error","param":null,"code":null}})");
   EXPECT_EQ(prompt_error({ErrorCode::io, "/etc/secret", ""}, "").message, "internal error");
 }

@@ -81,6 +81,12 @@ bool is_below(std::string_view path, std::string_view folder) {
   return path.size() > folder.size() + 1 && path.starts_with(folder) && path[folder.size()] == '/';
 }
 
+ApiDialect dialect_of(std::string_view path) {
+  constexpr std::string_view kMessages = "/messages";
+  return path == kMessages || is_below(path, kMessages) ? ApiDialect::anthropic
+                                                        : ApiDialect::openai;
+}
+
 const Route* find_route(std::string_view path) {
   const auto* found = std::find_if(kRoutes.begin(), kRoutes.end(), [&](const Route& route) {
     return route.with_id ? is_below(path, route.path) : path == route.path;
@@ -181,8 +187,8 @@ void Router::handle(std::shared_ptr<Exchange> exchange) {
   handler_of(*route, request.method)(backend_, exchange);  // refuse() let only known ones through
 }
 
-HttpResponse Router::error_response(const HttpRequest&, const ApiError& error) {
-  return openai_error_response(error);
+HttpResponse Router::error_response(const HttpRequest& request, const ApiError& error) {
+  return sluice::error_response(dialect_of(without_version(request.path)), error, request.id);
 }
 
 void Router::complete_head(const HttpRequest& request, HttpResponse& response) {
