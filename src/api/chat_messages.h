@@ -21,10 +21,11 @@ enum class TurnRole { system, user, assistant, tool };
 
 struct ChatTurn {
   TurnRole role = TurnRole::user;
-  std::string text;
-  std::string reasoning;     // assistant only
-  boost::json::array calls;  // assistant only: [{"id","type","function":{"name","arguments":{}}}]
-  bool continues = false;    // assistant only: asked to be continued, not answered
+  std::string text = {};
+  std::string reasoning = {};  // assistant only
+  // Assistant only: [{"id","type","function":{"name","arguments":{}}}].
+  boost::json::array calls = {};
+  bool continues = false;  // assistant only: asked to be continued, not answered
 };
 
 // An assistant turn the answer goes on from, in the same turn.

@@ -102,33 +102,8 @@ void add_stop_text(const json::value& value, const std::string& path, FieldRepor
   }
 }
 
-std::vector<std::string> read_stop(JsonFields& body) {
-  std::vector<std::string> stop;
-  const json::value* value = body.find("stop");
-  if (value == nullptr) {
-    return stop;
-  }
-  const std::string path = body.path_of("stop");
-  if (!value->is_array()) {
-    add_stop_text(*value, path, body.report(), stop);
-    return stop;
-  }
-  const json::array& texts = value->get_array();
-  if (static_cast<std::int64_t>(texts.size()) > kStopTextsMax) {
-    body.report().fail(
-        ApiErrorKind::invalid_value,
-        fmt::format("{} has {} strings, at most {} are allowed", path, texts.size(), kStopTextsMax),
-        path);
-    return stop;
-  }
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    add_stop_text(texts[i], fmt::format("{}[{}]", path, i), body.report(), stop);
-  }
-  return stop;
-}
-
 void read_stop_fields(JsonFields& body, const RequestLimits& limits, GenerationFields& fields) {
-  fields.stop = read_stop(body);
+  fields.stop = read_stop_texts(body, "stop");
   fields.keep_stop_text = body.boolean("include_stop_str_in_output").value_or(false);
   if (const auto scope = body.string("stop_scope")) {
     fields.stop_everywhere = *scope == "all";
@@ -229,6 +204,31 @@ GenerationFields read_generation_fields(JsonFields& body, const RequestLimits& l
   fields.timeout_seconds = body.number("timeout", {0.0, kTimeoutSecondsMax, true});
   refuse_unsupported(body);
   return fields;
+}
+
+std::vector<std::string> read_stop_texts(JsonFields& body, std::string_view key) {
+  std::vector<std::string> stop;
+  const json::value* value = body.find(key);
+  if (value == nullptr) {
+    return stop;
+  }
+  const std::string path = body.path_of(key);
+  if (!value->is_array()) {
+    add_stop_text(*value, path, body.report(), stop);
+    return stop;
+  }
+  const json::array& texts = value->get_array();
+  if (static_cast<std::int64_t>(texts.size()) > kStopTextsMax) {
+    body.report().fail(
+        ApiErrorKind::invalid_value,
+        fmt::format("{} has {} strings, at most {} are allowed", path, texts.size(), kStopTextsMax),
+        path);
+    return stop;
+  }
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    add_stop_text(texts[i], fmt::format("{}[{}]", path, i), body.report(), stop);
+  }
+  return stop;
 }
 
 std::optional<std::int64_t> read_tokens_max(JsonFields& body,

@@ -66,6 +66,9 @@ struct RequestLimits {
 // supports.
 GenerationFields read_generation_fields(JsonFields& body, const RequestLimits& limits);
 
+// A string or up to kStopTextsMax of them; empty ones are dropped.
+std::vector<std::string> read_stop_texts(JsonFields& body, std::string_view key);
+
 // Length limits: null, absent and -1 mean the rest of the context. The first key given wins.
 std::optional<std::int64_t> read_tokens_max(JsonFields& body,
                                             std::initializer_list<std::string_view> keys);

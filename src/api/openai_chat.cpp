@@ -163,6 +163,17 @@ ApiResult<ChatRequest> parse_chat_request(const json::object& object, const Chat
                                           const RequestLimits& limits) {
   FieldReport report;
   JsonFields body(object, "", report);
+  ChatRequest request = read_chat_request(body, defaults, limits);
+  body.ignore_rest();
+  if (report.failed()) {
+    return std::unexpected(report.error());
+  }
+  request.ignored = report.take_ignored();
+  return request;
+}
+
+ChatRequest read_chat_request(JsonFields& body, const ChatDefaults& defaults,
+                              const RequestLimits& limits) {
   ChatRequest request;
   request.reasoning_format = defaults.reasoning_format;
   request.generation = read_generation_fields(body, limits);
@@ -171,11 +182,6 @@ ApiResult<ChatRequest> parse_chat_request(const json::object& object, const Chat
   refuse_unsupported(body);
   read_reasoning_format(body, request);
   read_messages_and_variables(body, defaults, request);
-  body.ignore_rest();
-  if (report.failed()) {
-    return std::unexpected(report.error());
-  }
-  request.ignored = report.take_ignored();
   return request;
 }
 

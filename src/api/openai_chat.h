@@ -48,6 +48,11 @@ ApiResult<ChatRequest> parse_chat_request(const boost::json::object& body,
                                           const ChatDefaults& defaults,
                                           const RequestLimits& limits);
 
+// The same of a body that has fields of its own beside those of a chat: neither errors nor ignored
+// fields are taken out of the report.
+ChatRequest read_chat_request(JsonFields& body, const ChatDefaults& defaults,
+                              const RequestLimits& limits);
+
 // "both", "reasoning_content", "reasoning" or "none".
 std::optional<ReasoningFormat> parse_reasoning_format(std::string_view name);
 

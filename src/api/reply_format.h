@@ -56,6 +56,7 @@ struct ToolCall {
   std::string name;
   std::string arguments = {};  // the text of a JSON object; cut off unless complete
   bool complete = false;
+  std::size_t content_size_before = 0;  // bytes of the content that came before the call
 };
 
 // A whole answer. token_ids: all generated, when asked for.

@@ -53,7 +53,7 @@ void forbid_calls(const Backend& backend, const ToolUse& use, Request& request) 
 ApiResult<EncodedChat> encode_chat(const Backend& backend, const ChatRequest& request,
                                    const std::string& param, std::string_view owner) {
   const Tokenizer& tokenizer = backend.model->tokenizer;
-  const auto prompt = make_chat_prompt(request, backend.model->chat_template, tokenizer);
+  auto prompt = make_chat_prompt(request, backend.model->chat_template, tokenizer);
   if (!prompt) {
     return std::unexpected(prompt_error(prompt.error(), param));
   }
@@ -66,7 +66,7 @@ ApiResult<EncodedChat> encode_chat(const Backend& backend, const ChatRequest& re
   if (!token_ids) {
     return std::unexpected(prompt_error(token_ids.error(), param));
   }
-  return EncodedChat{std::move(*token_ids), prompt->reasoning_open};
+  return EncodedChat{std::move(prompt->text.text), std::move(*token_ids), prompt->reasoning_open};
 }
 
 ApiResult<GenerationPlan> plan_chat(const Backend& backend, const HttpRequest& http,

@@ -12,7 +12,8 @@
 namespace sluice {
 
 struct EncodedChat {
-  std::vector<TokenId> token_ids;  // the prompt
+  std::string text;                // the prompt
+  std::vector<TokenId> token_ids;  // the same
   bool reasoning_open = false;     // the answer starts inside the reasoning
 };
 

@@ -39,11 +39,13 @@ struct Choice {
   bool ended = false;
 };
 
-void collect_call(const AnswerDelta& delta, std::vector<ToolCall>& calls) {
+void collect_call(const AnswerDelta& delta, ChoiceAnswer& answer) {
   if (delta.call) {
-    calls.push_back({.id = delta.call->id, .name = delta.call->name});
+    answer.calls.push_back({.id = delta.call->id,
+                            .name = delta.call->name,
+                            .content_size_before = answer.content.size()});
   }
-  calls.back().arguments += delta.text;
+  answer.calls.back().arguments += delta.text;
 }
 
 class GenerationRun : public std::enable_shared_from_this<GenerationRun> {
@@ -336,7 +338,7 @@ void GenerationRun::say(std::size_t index, std::vector<AnswerDelta> deltas) {
       continue;
     }
     if (delta.part == AnswerPart::call) {
-      collect_call(delta, choice.answer.calls);
+      collect_call(delta, choice.answer);
       continue;
     }
     const bool reasoning = delta.part == AnswerPart::reasoning;

@@ -9,6 +9,7 @@
 #include <boost/json/serialize.hpp>
 #include <chrono>
 
+#include "api/json_text.h"
 #include "server/error_map.h"
 
 namespace sluice {
@@ -35,6 +36,7 @@ json::object model_json(const Backend& backend, const std::string& name) {
                                  fmt::gmtime(std::chrono::system_clock::to_time_t(created)))},
       {"owned_by", "local"},
       {"display_name", name},
+      {"lifecycle", "active"},
       {"root", model.id},
       {"max_model_len", context},
       {"context_length", context},
@@ -72,6 +74,18 @@ void handle_model(const Backend& backend, const std::shared_ptr<Exchange>& excha
   exchange->reply(openai_error_response(
       {ApiErrorKind::model_not_found,
        fmt::format("there is no model of that name; {} is served", backend.model->id), "model"}));
+}
+
+void handle_props(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
+  const ServedModel& model = *backend.model;
+  const EngineConfig& engine = backend.engine->config();
+  exchange->reply({.body = to_json(json::object{
+                       {"default_generation_settings", json::object{{"n_ctx", engine.context_max}}},
+                       {"total_slots", engine.sequences_max},
+                       {"model_alias", model.id},
+                       {"chat_template", model.chat_template.source()},
+                       {"modalities", json::object{{"vision", false}, {"audio", false}}},
+                       {"build_info", model.build}})});
 }
 
 }  // namespace sluice

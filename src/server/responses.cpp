@@ -121,7 +121,7 @@ ApiResult<GenerationPlan> plan_response(const Backend& backend, const HttpReques
     return std::unexpected(std::move(encoded).error());
   }
   ResponsesRequest& request = encoded->request;
-  auto plan = plan_chat(backend, http, request.chat, encoded->prompt, kParam);
+  auto plan = plan_chat(backend, http, ApiDialect::openai, request.chat, encoded->prompt, kParam);
   if (!plan) {
     return plan;
   }

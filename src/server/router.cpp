@@ -17,9 +17,11 @@
 #include "server/health.h"
 #include "server/log_value.h"
 #include "server/metrics_page.h"
+#include "server/messages.h"
 #include "server/models.h"
 #include "server/responses.h"
 #include "server/stored_responses.h"
+#include "server/text_utilities.h"
 
 namespace sluice {
 namespace {
@@ -38,6 +40,7 @@ struct Route {
 
 constexpr auto kRoutes = std::to_array<Route>({
     {.path = "/chat/completions", .post = handle_chat_completions},
+    {.path = "/chat/completions/input_tokens", .post = handle_chat_input_tokens},
     {.path = "/completions", .post = handle_completions},
     {.path = "/responses", .post = handle_responses},
     {.path = "/responses/input_tokens", .post = handle_response_input_tokens},
@@ -46,6 +49,11 @@ constexpr auto kRoutes = std::to_array<Route>({
      .get = handle_get_response,
      .post = handle_cancel_response,
      .del = handle_delete_response},
+    {.path = "/messages", .post = handle_messages},
+    {.path = "/messages/count_tokens", .post = handle_count_tokens},
+    {.path = "/tokenize", .post = handle_tokenize},
+    {.path = "/detokenize", .post = handle_detokenize},
+    {.path = "/apply-template", .post = handle_apply_template},
     {.path = "/models", .get = handle_models},
     {.path = "/models", .with_id = true, .get = handle_model},
     {.path = "/health", .get = handle_ready, .open = true},
@@ -53,6 +61,7 @@ constexpr auto kRoutes = std::to_array<Route>({
     {.path = "/ping", .get = handle_ready, .open = true},
     {.path = "/live", .get = handle_live, .open = true},
     {.path = "/debug/parse", .post = handle_debug_parse, .debug = true},
+    {.path = "/props", .get = handle_props},
     {.path = "/version", .get = handle_version, .public_info = true},
     {.path = "/metrics", .get = handle_metrics, .public_info = true},
     {.path = "/cache", .get = handle_cache, .admin = true},

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "api/anthropic_messages.h"
 #include "api/openai_chat.h"
 
 namespace sluice {
@@ -39,6 +40,7 @@ struct ServerConfig {
   bool strict_model = false;    // an unknown `model` is 404 instead of the served one
   bool responses_store = true;  // responses are kept for previous_response_id and GET
   ChatDefaults chat = {};
+  MessagesDefaults messages = {};
 };
 
 }  // namespace sluice

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "text/rust_call.h"
 #include "text/text_files.h"
@@ -58,13 +59,14 @@ Result<std::string> read_source(const std::filesystem::path& model_directory, st
 
 Result<ChatTemplate> ChatTemplate::load(const std::filesystem::path& model_directory) {
   std::string where;
-  const std::string source = SLUICE_TRY(read_source(model_directory, &where));
+  std::string source = SLUICE_TRY(read_source(model_directory, &where));
   sluice_chat_template* handle = nullptr;
   SLUICE_TRY(rust_call(where, sluice_chat_template_new, rust_data(source), source.size(), &handle));
-  return ChatTemplate(handle);
+  return ChatTemplate(std::move(source), handle);
 }
 
-ChatTemplate::ChatTemplate(sluice_chat_template* handle) : handle_(handle) {}
+ChatTemplate::ChatTemplate(std::string source, sluice_chat_template* handle)
+    : source_(std::move(source)), handle_(handle) {}
 ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
 ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
 ChatTemplate::~ChatTemplate() = default;

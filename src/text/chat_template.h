@@ -14,6 +14,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -32,6 +33,9 @@ class ChatTemplate {
   ChatTemplate& operator=(ChatTemplate&&) noexcept;
   ~ChatTemplate();
 
+  // As the checkpoint has it.
+  const std::string& source() const { return source_; }
+
   // variables_json: an object with everything the template sees: "messages", optional "tools",
   // "add_generation_prompt", "enable_thinking", ... Key order is kept.
   // In the result, spellings of control tokens that stem from strings (and keys) of the variables
@@ -46,8 +50,9 @@ class ChatTemplate {
   struct Deleter {
     void operator()(sluice_chat_template* handle) const;
   };
-  explicit ChatTemplate(sluice_chat_template* handle);
+  ChatTemplate(std::string source, sluice_chat_template* handle);
 
+  std::string source_;
   std::unique_ptr<sluice_chat_template, Deleter> handle_;
 };
 

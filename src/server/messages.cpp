@@ -1,0 +1,93 @@
+#include "server/messages.h"
+
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <utility>
+
+#include "api/anthropic_messages.h"
+#include "api/anthropic_reply.h"
+#include "server/chat_plan.h"
+#include "server/error_map.h"
+#include "server/generation_run.h"
+
+namespace sluice {
+namespace {
+
+constexpr const char* kParam = "messages";
+
+ApiResult<GenerationPlan> plan_messages(const Backend& backend, const HttpRequest& http,
+                                        std::string body) {
+  if (const auto error = check_admission(backend)) {
+    return std::unexpected(*error);
+  }
+  const auto request =
+      parse_messages_request(std::move(body), backend.config->messages, request_limits(backend));
+  if (!request) {
+    return std::unexpected(request.error());
+  }
+  const auto encoded = encode_chat(backend, request->chat, kParam);
+  if (!encoded) {
+    return std::unexpected(encoded.error());
+  }
+  auto plan = plan_chat(backend, http, ApiDialect::anthropic, request->chat, *encoded, kParam);
+  if (!plan) {
+    return plan;
+  }
+  const GenerationFields& fields = request->chat.generation;
+  const std::int64_t given = plan->sequences.front().request.stop.tokens_max;
+  plan->format = std::make_unique<MessagesReply>(
+      make_reply_head(backend, fields, "msg_"),
+      MessagesReplyOptions{.omit_thinking = request->omit_thinking,
+                           .length_is_context = fields.tokens_max != given});
+  return plan;
+}
+
+ApiResult<std::int64_t> count_tokens(const Backend& backend, std::string body,
+                                     std::vector<std::string>& ignored) {
+  auto request =
+      parse_messages_request(std::move(body), backend.config->messages, request_limits(backend));
+  if (!request) {
+    return std::unexpected(request.error());
+  }
+  if (const auto error = check_model(backend, request->chat.generation)) {
+    return std::unexpected(*error);
+  }
+  const auto encoded = encode_chat(backend, request->chat, kParam);
+  if (!encoded) {
+    return std::unexpected(encoded.error());
+  }
+  ignored = std::move(request->chat.ignored);
+  return std::ssize(encoded->token_ids);
+}
+
+void refuse(const std::shared_ptr<Exchange>& exchange, const ApiError& error) {
+  exchange->reply(error_response(ApiDialect::anthropic, error, exchange->request().id));
+}
+
+}  // namespace
+
+void handle_messages(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
+  auto plan = plan_messages(backend, exchange->request(), exchange->take_body());
+  if (plan) {
+    start_generation(backend, exchange, std::move(*plan));
+  } else {
+    refuse(exchange, plan.error());
+  }
+}
+
+void handle_count_tokens(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
+  std::vector<std::string> ignored;
+  const auto count = count_tokens(backend, exchange->take_body(), ignored);
+  if (!count) {
+    refuse(exchange, count.error());
+    return;
+  }
+  HttpResponse response{.body =
+                            boost::json::serialize(boost::json::object{{"input_tokens", *count}})};
+  if (!ignored.empty()) {
+    response.headers.emplace_back("x-ignored-params", ignored_header(ignored));
+  }
+  exchange->reply(std::move(response));
+}
+
+}  // namespace sluice
