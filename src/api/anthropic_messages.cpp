@@ -1,5 +1,5 @@
-// See anthropic_messages.h. Fields of the Anthropic API come first; the sampling extensions of the
-// other endpoints work here too.
+// See anthropic_messages.h. What other dialects have as well is said in the form of chat
+// completions and read by the same readers: sampling, tools.
 #include "api/anthropic_messages.h"
 
 #include <fmt/format.h>
@@ -7,82 +7,92 @@
 #include <string_view>
 #include <utility>
 
-#include "api/anthropic_blocks.h"
-#include "api/json_text.h"
-#include "api/thinking_fields.h"
+#include "api/anthropic_history.h"
+#include "api/anthropic_tools.h"
+#include "api/chat_prompt.h"
+#include "api/tool_fields.h"
 
 namespace sluice {
 namespace {
 
 namespace json = boost::json;
 
-struct Thinking {
-  bool enabled = false;
-  bool omitted = false;
-};
-
-Thinking read_thinking_config(JsonFields& body, bool enabled_by_default) {
-  Thinking thinking{.enabled = enabled_by_default};
+// Budgets and efforts are not kept to yet: the answer then thinks as long as it likes.
+bool read_thinking_config(JsonFields& body, bool enabled_by_default, MessagesRequest& request) {
   auto config = body.object("thinking");
   if (!config) {
-    return thinking;
+    return enabled_by_default;
   }
   const std::string type = config->string("type").value_or("");
-  thinking.enabled = type != "disabled";
   if (type != "enabled" && type != "adaptive" && type != "between_tools" && type != "disabled") {
     body.report().fail(ApiErrorKind::invalid_value,
                        fmt::format("{} is '{}', want enabled, adaptive or disabled",
                                    config->path_of("type"), type.substr(0, 64)),
                        config->path_of("type"));
   }
-  thinking.omitted = config->string("display").value_or("") == "omitted";
+  request.omit_thinking = config->string("display").value_or("") == "omitted";
   config->ignore_rest();
-  return thinking;
+  return type != "disabled";
 }
 
-json::object make_variables(const std::vector<ChatTurn>& turns, bool thinking) {
-  return {{"messages", template_messages(turns)},
-          {"add_generation_prompt", true},
-          {"enable_thinking", thinking}};
+void refuse_output_format(JsonFields& body) {
+  constexpr std::string_view kNoGrammar = "output cannot be constrained";
+  if (auto config = body.object("output_config")) {
+    config->reject("format", kNoGrammar);
+    config->ignore_rest();
+  }
+  body.reject("output_format", kNoGrammar);
 }
 
-// The system text first, then the messages; an assistant's message at the end is continued.
-void read_conversation(JsonFields& body, const MessagesDefaults& defaults,
-                       MessagesRequest& request) {
+// The system text first, then the messages.
+std::vector<ChatTurn> read_turns(JsonFields& body, const AnthropicTools& tools) {
   FieldReport& report = body.report();
+  const BlockContext context{tools.texts, report};
   std::vector<ChatTurn> turns;
   if (const json::value* system = body.find("system")) {
-    turns.push_back(
-        {.role = TurnRole::system, .text = read_anthropic_system(*system, "system", report)});
+    turns.push_back(read_anthropic_system(*system, "system", context));
     if (turns.back().text.empty()) {
       turns.pop_back();
+    } else if (tools.marked) {  // tools come right before the system text
+      turns.back().cache_marks.insert(turns.back().cache_marks.begin(), 0);
     }
   }
   if (const json::value* messages = body.find("messages")) {
-    for (ChatTurn& turn : read_anthropic_messages(*messages, "messages", report)) {
+    for (ChatTurn& turn : read_anthropic_messages(*messages, "messages", context)) {
       turns.push_back(std::move(turn));
     }
   } else {
     report.fail(ApiErrorKind::missing_parameter, "messages is required", "messages");
   }
-  Thinking thinking = read_thinking_config(body, defaults.thinking);
-  request.omit_thinking = thinking.omitted;
+  if (!turns.empty()) {
+    mark_end(turns.back(), body.has("cache_control"));
+  }
+  return turns;
+}
+
+void read_conversation(JsonFields& body, bool thinking, ChatRequest& request) {
+  FieldReport& report = body.report();
+  const AnthropicTools tools = read_anthropic_tools(body);
+  std::vector<ChatTurn> turns = read_turns(body, tools);
   if (report.failed()) {
     return;
   }
-  ChatHistory history = normalise_turns(std::move(turns), true);
-  request.chat.continuation = std::move(history.continuation);
-  if (request.chat.continuation) {
-    // The answer goes on with the given text, after the given reasoning or an empty one.
-    thinking.enabled = !request.chat.continuation->reasoning.empty();
-  }
-  request.chat.template_variables = to_json(make_variables(history.turns, thinking.enabled));
-}
+  JsonFields chat_tools(tools.chat_fields, "", report);
+  ToolFields tool_fields = read_tool_fields(chat_tools);
+  request.tool_use = std::move(tool_fields.use);
 
-void refuse_tools(JsonFields& body) {
-  if (const json::array* tools = body.array("tools"); tools != nullptr && !tools->empty()) {
-    body.reject("tools", "this version does not return tool calls");
+  ChatHistory history = normalise_turns(std::move(turns), true);
+  request.continuation = std::move(history.continuation);
+  if (request.continuation) {
+    // The answer goes on with the given text, after the given reasoning or an empty one.
+    thinking = !request.continuation->reasoning.empty();
   }
+  json::object variables{{"add_generation_prompt", true}, {"enable_thinking", thinking}};
+  if (!tool_fields.prompt_tools.empty()) {
+    variables["tools"] = std::move(tool_fields.prompt_tools);
+  }
+  request.history_calls = history_calls(history.turns);
+  set_template_variables(std::move(variables), history.turns, request);
 }
 
 }  // namespace
@@ -107,8 +117,9 @@ ApiResult<MessagesRequest> parse_messages_request(std::string body_text,
   for (std::string& text : read_stop_texts(body, "stop_sequences")) {
     generation.stop.push_back(std::move(text));
   }
-  refuse_tools(body);
-  read_conversation(body, defaults, request);
+  refuse_output_format(body);
+  const bool thinking = read_thinking_config(body, defaults.thinking, request);
+  read_conversation(body, thinking, request.chat);
   body.ignore_rest();
   if (report.failed()) {
     return std::unexpected(report.error());

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "api/anthropic_tools.h"
 #include "api/call_arguments.h"
 #include "api/json_text.h"
 
@@ -26,14 +27,9 @@ json::object usage_json(const AnswerUsage& usage) {
           {"service_tier", "standard"}};
 }
 
-// Ids of calls have this dialect's prefix.
-json::object tool_use_block(std::string_view id, const std::string& name) {
-  constexpr std::string_view kCallPrefix = "call_";
-  if (id.starts_with(kCallPrefix)) {
-    id.remove_prefix(kCallPrefix.size());
-  }
+json::object tool_use_block(const std::string& call_id, const std::string& name) {
   return {{"type", "tool_use"},
-          {"id", "toolu_" + std::string(id)},
+          {"id", tool_use_id_of(call_id)},
           {"name", name},
           {"input", json::object{}}};
 }

@@ -60,6 +60,12 @@ void add_text(ChatTurn& turn, std::string_view text, bool first) {
   turn.text += text;
 }
 
+// Whether the client asks for a reusable state after this part or message.
+bool is_marked(JsonFields& fields) {
+  const bool breakpoint = fields.has("prompt_cache_breakpoint");
+  return fields.has("cache_control") || breakpoint;
+}
+
 void read_part(const json::value& value, const std::string& path, bool first, ChatTurn& turn,
                FieldReport& report) {
   if (value.is_string()) {
@@ -84,6 +90,7 @@ void read_part(const json::value& value, const std::string& path, bool first, Ch
   } else {
     text = first_string(part, {"text", "refusal"});
   }
+  const bool marked = is_marked(part);
   part.ignore_rest();
   if (!text) {
     const bool known = type == "text" || type == "input_text" || type == "output_text";
@@ -98,6 +105,7 @@ void read_part(const json::value& value, const std::string& path, bool first, Ch
     turn.reasoning += *text;
   } else {
     add_text(turn, *text, first);
+    mark_end(turn, marked);
   }
 }
 
@@ -239,6 +247,7 @@ ChatTurn read_turn(const json::value& value, const std::string& path, FieldRepor
   }
   turn.role = known->role;
   read_content(message, turn);
+  mark_end(turn, is_marked(message));
   if (turn.role == TurnRole::assistant) {
     read_assistant(message, turn);
   } else if (turn.role == TurnRole::tool) {
@@ -249,20 +258,12 @@ ChatTurn read_turn(const json::value& value, const std::string& path, FieldRepor
   return turn;
 }
 
-std::string join(std::string first, std::string_view second) {
-  if (!first.empty() && !second.empty()) {
-    first += kBlankLine;
-  }
-  first += second;
-  return first;
-}
-
 // Puts later system texts where the conversation had them; see the header.
 class SystemFolder {
  public:
   void add(ChatTurn turn) {
     if (turn.role == TurnRole::system) {
-      add_system(turn.text);
+      add_system(std::move(turn));
       return;
     }
     if (turn.role != TurnRole::tool) {
@@ -277,41 +278,42 @@ class SystemFolder {
   }
 
  private:
-  void add_system(const std::string& text) {
+  void add_system(ChatTurn turn) {
     if (turns_.empty()) {
-      turns_.push_back({TurnRole::system, text, {}, {}, false});
+      turns_.push_back(std::move(turn));
     } else if (turns_.back().role == TurnRole::system || turns_.back().role == TurnRole::user) {
-      turns_.back().text = join(std::move(turns_.back().text), text);
+      append_turn_text(turns_.back(), turn);
     } else {
-      waiting_ = join(std::move(waiting_), text);
+      append_turn_text(waiting_, turn);
     }
   }
 
   // After tool results: at the end of the last one. Otherwise at the head of the next user turn.
   void place_before(ChatTurn& next) {
-    if (waiting_.empty()) {
+    if (waiting_.text.empty()) {
       return;
     }
     if (turns_.back().role != TurnRole::tool && next.role == TurnRole::user) {
-      next.text = join(std::exchange(waiting_, {}), next.text);
+      append_turn_text(waiting_, next);
+      next = std::exchange(waiting_, {});
       return;
     }
     flush_as_own_turn();
   }
 
   void flush_as_own_turn() {
-    if (waiting_.empty()) {
+    if (waiting_.text.empty()) {
       return;
     }
     if (turns_.back().role == TurnRole::tool) {
-      turns_.back().text = join(std::move(turns_.back().text), std::exchange(waiting_, {}));
+      append_turn_text(turns_.back(), std::exchange(waiting_, {}));
     } else {
-      turns_.push_back({TurnRole::user, std::exchange(waiting_, {}), {}, {}, false});
+      turns_.push_back(std::exchange(waiting_, {}));
     }
   }
 
   std::vector<ChatTurn> turns_;
-  std::string waiting_;
+  ChatTurn waiting_;  // a user turn, but for its text empty
 };
 
 // The templates refuse a conversation without a user turn.
@@ -358,6 +360,22 @@ std::vector<HistoryCall> history_calls(const std::vector<ChatTurn>& turns) {
     }
   }
   return calls;
+}
+
+void append_turn_text(ChatTurn& turn, const ChatTurn& more) {
+  if (!turn.text.empty() && !more.text.empty()) {
+    turn.text += kBlankLine;
+  }
+  for (const std::size_t mark : more.cache_marks) {
+    turn.cache_marks.push_back(turn.text.size() + mark);
+  }
+  turn.text += more.text;
+}
+
+void mark_end(ChatTurn& turn, bool marked) {
+  if (marked) {
+    turn.cache_marks.push_back(turn.text.size());
+  }
 }
 
 std::vector<ChatTurn> read_chat_turns(const json::value& messages, const std::string& path,

@@ -9,6 +9,7 @@
 
 #include <boost/json/array.hpp>
 #include <boost/json/value.hpp>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,7 +27,15 @@ struct ChatTurn {
   // Assistant only: [{"id","type","function":{"name","arguments":{}}}].
   boost::json::array calls = {};
   bool continues = false;  // assistant only: asked to be continued, not answered
+  // Where in the text the client asked for a reusable state; ascending. See cache_marks.h.
+  std::vector<std::size_t> cache_marks = {};
 };
+
+// Appends the text of `more` after a blank line, with its marks.
+void append_turn_text(ChatTurn& turn, const ChatTurn& more);
+
+// Marks the end of the text so far.
+void mark_end(ChatTurn& turn, bool marked);
 
 // An assistant turn the answer goes on from, in the same turn.
 struct TurnContinuation {

@@ -66,7 +66,7 @@ TEST(ChatTurns, NothingComesBetweenCallsAndResults) {
       R"({"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function",)"
       R"("function":{"name":"f","arguments":"{\"a\":1}"}}]})";
   const std::string rendered =
-      R"(a:[{"type":"function","function":{"name":"f","arguments":{"a":1}}}])";
+      R"(a:[{"type":"function","function":{"name":"f","arguments":{"a":1}},"id":"1"}])";
   EXPECT_EQ(
       turns_of(list({message("user", "q"), call, message("system", "S"), message("tool", "r1"),
                      message("system", "T"), message("tool", "r2"), message("user", "n")})),

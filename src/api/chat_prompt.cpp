@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "api/cache_marks.h"
+#include "api/json_text.h"
+
 namespace sluice {
 
 Result<ChatPrompt> make_chat_prompt(const ChatRequest& request, const ChatTemplate& chat_template,
@@ -14,6 +17,16 @@ Result<ChatPrompt> make_chat_prompt(const ChatRequest& request, const ChatTempla
     prompt.reasoning_open = ends_inside_reasoning(prompt.text);
   }
   return prompt;
+}
+
+void set_template_variables(boost::json::object variables, const std::vector<ChatTurn>& turns,
+                            ChatRequest& request) {
+  variables["messages"] = template_messages(turns);
+  request.template_variables = to_json(variables);
+  if (has_cache_marks(turns)) {
+    variables["messages"] = template_messages(with_mark_texts(turns));
+    request.marked_template_variables = to_json(variables);
+  }
 }
 
 bool ends_inside_reasoning(const PromptText& prompt) {

@@ -16,6 +16,10 @@ struct ChatPrompt {
 Result<ChatPrompt> make_chat_prompt(const ChatRequest& request, const ChatTemplate& chat_template,
                                     const Tokenizer& tokenizer);
 
+// Gives the request its variables: these, and the turns as "messages", with their marks.
+void set_template_variables(boost::json::object variables, const std::vector<ChatTurn>& turns,
+                            ChatRequest& request);
+
 // Whether `text` ends with an opened reasoning block that the template itself wrote.
 bool ends_inside_reasoning(const PromptText& prompt);
 

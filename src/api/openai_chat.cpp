@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "api/json_text.h"
+#include "api/chat_prompt.h"
 #include "api/thinking_fields.h"
 
 namespace sluice {
@@ -75,9 +75,9 @@ bool is_client_variable(std::string_view key) {
 }
 
 // The template's view of the request: what the client may set, then what the server decides.
-json::object make_variables(const json::object* kwargs, const std::vector<ChatTurn>& turns,
-                            const ThinkingFields& thinking, bool add_generation_prompt,
-                            const json::array& tools, FieldReport& report) {
+json::object make_variables(const json::object* kwargs, const ThinkingFields& thinking,
+                            bool add_generation_prompt, const json::array& tools,
+                            FieldReport& report) {
   json::object variables;
   if (kwargs != nullptr) {
     for (const auto& [key, value] : *kwargs) {
@@ -88,7 +88,6 @@ json::object make_variables(const json::object* kwargs, const std::vector<ChatTu
       }
     }
   }
-  variables["messages"] = template_messages(turns);
   if (!tools.empty()) {
     variables["tools"] = tools;
   }
@@ -143,9 +142,9 @@ void read_messages_and_variables(JsonFields& body, const ChatDefaults& defaults,
   }
   request.history_calls = history_calls(history.turns);
   const bool generation_prompt = request.continuation || add_prompt.value_or(true);
-  request.template_variables =
-      to_json(make_variables(kwargs ? &kwargs_value->get_object() : nullptr, history.turns,
-                             thinking, generation_prompt, tools.prompt_tools, report));
+  set_template_variables(make_variables(kwargs ? &kwargs_value->get_object() : nullptr, thinking,
+                                        generation_prompt, tools.prompt_tools, report),
+                         history.turns, request);
 }
 
 }  // namespace

@@ -30,6 +30,8 @@ struct ChatDefaults {
 struct ChatRequest {
   GenerationFields generation;
   std::string template_variables;  // JSON object: "messages", "tools", "enable_thinking", ...
+  // The same with the texts of cache_marks.h in the messages; empty when nothing is marked.
+  std::string marked_template_variables = {};
   ToolUse tool_use;
   std::vector<HistoryCall> history_calls;
   std::optional<TurnContinuation> continuation;

@@ -33,9 +33,9 @@ TEST(ChatRequest, Minimal) {
   EXPECT_FALSE(request->generation.stream);
   EXPECT_FALSE(request->generation.tokens_max);
   EXPECT_EQ(request->generation.logprobs, -1);
-  EXPECT_EQ(request->template_variables,
-            R"({"messages":[{"role":"user","content":"Hi"}],"add_generation_prompt":true,)"
-            R"("enable_thinking":true})");
+  EXPECT_EQ(request->template_variables, R"({"add_generation_prompt":true,"enable_thinking":true,)"
+                                         R"("messages":[{"role":"user","content":"Hi"}]})");
+  EXPECT_EQ(request->marked_template_variables, "");
 }
 
 TEST(ChatRequest, NullIsAbsentAndWholeDoublesAreIntegers) {
@@ -123,8 +123,8 @@ TEST(ChatRequest, UnknownFieldsAtAnyDepthAreReported) {
   ASSERT_TRUE(request) << request.error().message;
   EXPECT_TRUE(request->generation.include_usage);
   EXPECT_THAT(request->ignored,
-              ElementsAre("stream_options.other", "messages[0].content[0].cache_control",
-                          "messages[0].name", "diagnostics", "store"));
+              ElementsAre("stream_options.other", "messages[0].name", "diagnostics", "store"));
+  EXPECT_NE(request->marked_template_variables, "");
 }
 
 TEST(ChatRequest, WhatWouldChangeTheAnswerIsRefused) {

@@ -91,8 +91,8 @@ TEST(OpenaiResponses, NeighbouringAssistantItemsAreOneTurn) {
             json::parse(R"([
       {"role":"user","content":"List."},
       {"role":"assistant","content":"So:","reasoning_content":"think","tool_calls":[
-        {"type":"function","function":{"name":"ls","arguments":{"path":"."}}},
-        {"type":"function","function":{"name":"sh","arguments":{"input":"ls \"x\""}}}]},
+        {"type":"function","function":{"name":"ls","arguments":{"path":"."}},"id":"a"},
+        {"type":"function","function":{"name":"sh","arguments":{"input":"ls \"x\""}},"id":"b"}]},
       {"role":"tool","content":"f"},
       {"role":"tool","content":"g"},
       {"role":"assistant","content":"Done.","reasoning_content":""},

@@ -274,6 +274,13 @@ void add_api_options(CLI::App& command, ServerConfig& server) {
           "Keys of reasoning in chat replies: both, reasoning_content, reasoning, or none (inline)")
       ->check(CLI::IsMember({"both", "reasoning_content", "reasoning", "none"}))
       ->default_str("both");
+  command
+      .add_option_function<std::string>(
+          "--messages-thinking",
+          [&server](const std::string& value) { server.messages.thinking = value == "on"; },
+          "Thinking on /v1/messages when a request does not say: on or off")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->default_str("off");
   command.add_flag("--enable-debug", server.debug, "Answer POST /debug/parse");
   command.add_flag("--strict-model", server.strict_model,
                    "Refuse requests that name another model");
@@ -283,7 +290,8 @@ void add_api_options(CLI::App& command, ServerConfig& server) {
 
 void add_serve_command(CLI::App& program, Action& action) {
   auto options = std::make_shared<ServeOptions>();
-  CLI::App* command = program.add_subcommand("serve", "Serve a model over HTTP (OpenAI API)");
+  CLI::App* command =
+      program.add_subcommand("serve", "Serve a model over HTTP (OpenAI and Anthropic APIs)");
   add_runtime_options(*command, options->runtime, false);
   command->add_option("--name", options->name, "Name of the model; default: of its directory")
       ->type_name("NAME");

@@ -293,8 +293,8 @@ TEST(EngineLoop, ATokenIsForcedByAllowingNoOther) {
     request.sampling.logit_bias = {{59, -100.0F}};
     request.constraint = std::make_shared<ForcedTokens>(std::vector<TokenId>{59, 0, 31, 32, 59});
     const auto stream = bench.submit(request);
-    EXPECT_TRUE(std::holds_alternative<GenerationAdmitted>(*stream->try_next()));
     bench.run();
+    EXPECT_TRUE(std::holds_alternative<GenerationAdmitted>(*stream->try_next()));
     const auto token = std::get<TokenEvent>(*stream->try_next());
     EXPECT_EQ(token.token_id, 59);
     // The log-probability is that of the model, which would rather have said another token.

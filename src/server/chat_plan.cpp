@@ -1,7 +1,9 @@
 #include "server/chat_plan.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "api/cache_marks.h"
 #include "api/call_memory.h"
 #include "api/call_replay.h"
 #include "api/chat_prompt.h"
@@ -48,6 +50,30 @@ void forbid_calls(const Backend& backend, const ToolUse& use, Request& request) 
   }
 }
 
+// Marks are hints: whatever keeps them from being found is no error.
+std::vector<std::int64_t> marked_positions(const Backend& backend, const ChatRequest& request,
+                                           const std::string& prompt,
+                                           const std::vector<TokenId>& token_ids) {
+  if (request.marked_template_variables.empty()) {
+    return {};
+  }
+  const Tokenizer& tokenizer = backend.model->tokenizer;
+  const auto marked =
+      backend.model->chat_template.render(request.marked_template_variables, tokenizer);
+  if (!marked) {
+    return {};
+  }
+  return token_positions(token_ids, prompt, marked_offsets(prompt, marked->text), tokenizer);
+}
+
+void add_stable_positions(const std::vector<std::int64_t>& positions, Request& request) {
+  auto& stable = request.stable_positions;
+  stable.insert(stable.end(), positions.begin(), positions.end());
+  std::ranges::sort(stable);
+  const auto doubles = std::ranges::unique(stable);
+  stable.erase(doubles.begin(), doubles.end());
+}
+
 }  // namespace
 
 ApiResult<EncodedChat> encode_chat(const Backend& backend, const ChatRequest& request,
@@ -66,7 +92,11 @@ ApiResult<EncodedChat> encode_chat(const Backend& backend, const ChatRequest& re
   if (!token_ids) {
     return std::unexpected(prompt_error(token_ids.error(), param));
   }
-  return EncodedChat{std::move(prompt->text.text), std::move(*token_ids), prompt->reasoning_open};
+  auto marked = marked_positions(backend, request, prompt->text.text, *token_ids);
+  return EncodedChat{.text = std::move(prompt->text.text),
+                     .token_ids = std::move(*token_ids),
+                     .reasoning_open = prompt->reasoning_open,
+                     .marked_positions = std::move(marked)};
 }
 
 ApiResult<GenerationPlan> plan_chat(const Backend& backend, const HttpRequest& http,
@@ -93,6 +123,7 @@ ApiResult<GenerationPlan> plan_chat(const Backend& backend, const HttpRequest& h
   }
   for (PlannedSequence& sequence : plan.sequences) {
     sequence.opening = echo_of(request);
+    add_stable_positions(encoded.marked_positions, sequence.request);
     forbid_calls(backend, request.tool_use, sequence.request);
   }
   if (!plan.sequences.empty()) {

@@ -15,6 +15,8 @@ struct EncodedChat {
   std::string text;                // the prompt
   std::vector<TokenId> token_ids;  // the same
   bool reasoning_open = false;     // the answer starts inside the reasoning
+  // Up to where the client asked for a reusable state; ascending.
+  std::vector<std::int64_t> marked_positions = {};
 };
 
 // Renders and encodes. `param` names the field the conversation came from. Calls that an answer to

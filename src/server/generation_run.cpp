@@ -33,9 +33,9 @@ struct Choice {
   bool counts_prompt = true;
   std::vector<TokenId> unsent_token_ids = {};  // for the next event of a stream
   ChoiceAnswer answer = {};                    // grows when the reply is whole
-  std::int64_t call_count = 0;  // opened so far
+  std::int64_t call_count = 0;                 // opened so far
   std::optional<PromptReuse> reuse = std::nullopt;
-  std::int64_t cached_tokens = 0;              // of its prompt, as far as is known
+  std::int64_t cached_tokens = 0;  // of its prompt, as far as is known
   bool ended = false;
 };
 

@@ -25,7 +25,8 @@ ApiResult<GenerationPlan> plan_messages(const Backend& backend, const HttpReques
   if (!request) {
     return std::unexpected(request.error());
   }
-  const auto encoded = encode_chat(backend, request->chat, kParam);
+  const auto encoded = encode_chat(backend, request->chat, kParam,
+                                   cache_owner(backend, request->chat.generation, http));
   if (!encoded) {
     return std::unexpected(encoded.error());
   }
@@ -42,8 +43,8 @@ ApiResult<GenerationPlan> plan_messages(const Backend& backend, const HttpReques
   return plan;
 }
 
-ApiResult<std::int64_t> count_tokens(const Backend& backend, std::string body,
-                                     std::vector<std::string>& ignored) {
+ApiResult<std::int64_t> count_tokens(const Backend& backend, const HttpRequest& http,
+                                     std::string body, std::vector<std::string>& ignored) {
   auto request =
       parse_messages_request(std::move(body), backend.config->messages, request_limits(backend));
   if (!request) {
@@ -52,7 +53,8 @@ ApiResult<std::int64_t> count_tokens(const Backend& backend, std::string body,
   if (const auto error = check_model(backend, request->chat.generation)) {
     return std::unexpected(*error);
   }
-  const auto encoded = encode_chat(backend, request->chat, kParam);
+  const auto encoded = encode_chat(backend, request->chat, kParam,
+                                   cache_owner(backend, request->chat.generation, http));
   if (!encoded) {
     return std::unexpected(encoded.error());
   }
@@ -77,7 +79,7 @@ void handle_messages(const Backend& backend, const std::shared_ptr<Exchange>& ex
 
 void handle_count_tokens(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
   std::vector<std::string> ignored;
-  const auto count = count_tokens(backend, exchange->take_body(), ignored);
+  const auto count = count_tokens(backend, exchange->request(), exchange->take_body(), ignored);
   if (!count) {
     refuse(exchange, count.error());
     return;

@@ -23,6 +23,10 @@ std::string ask(const std::string& fields = {}) {
          (fields.empty() ? std::string() : "," + fields) + "}";
 }
 
+std::string ask_long(const std::string& fields) {
+  return R"({"max_tokens":500,"messages":[{"role":"user","content":"Hi"}],)" + fields + "}";
+}
+
 // The content a stream adds up to, as a client builds it; every rule of the order is checked.
 json::array accumulated(const TestReply& reply) {
   json::array blocks;
@@ -42,7 +46,11 @@ json::array accumulated(const TestReply& reply) {
       EXPECT_TRUE(open);
       json::object& block = blocks.back().as_object();
       for (const auto& [key, value] : event.at("delta").as_object()) {
-        if (key != "type") {
+        if (key == "partial_json") {  // "input" becomes the text of the object
+          json::value& input = block.at("input");
+          json::string& grown = input.is_string() ? input.get_string() : input.emplace_string();
+          grown += value.as_string();
+        } else if (key != "type") {
           json::string& grown = block.at(key).as_string();
           grown += value.as_string();
         }
@@ -257,6 +265,119 @@ TEST_F(ServerTest, MessagesIgnoredFieldsAreListed) {
             "n,metadata,service_tier,context_management");
   EXPECT_EQ(post(kCount, ask(fields)).header("x-ignored-params"),
             "n,metadata,service_tier,context_management");
+}
+
+// Tools and how to call them take more than the usual context.
+class MessagesToolTest : public ServerTest {
+ protected:
+  MessagesToolTest() : ServerTest(2048) {}
+};
+
+constexpr const char* kTools =
+    R"("tools":[{"name":"read","description":"d","input_schema":{"type":"object","properties":{)"
+    R"("path":{"type":"string"},"line":{"type":"integer"}}}}])";
+
+TEST_F(MessagesToolTest, ToolCallsWholeAndStreamed) {
+  engine_.set_script(
+      {.tokens = tokens("Looking.\n\n<tool_call>\n<function=read>\n<parameter=path>\na.py\n"
+                        "</parameter>\n<parameter=line>\n5\n</parameter>\n</function>\n"
+                        "</tool_call>\n<tool_call>\n<function=read>\n</function>\n</tool_call>")});
+  start();
+  const json::value reply = post(kMessages, ask_long(kTools)).json();
+  const json::array& content = reply.at("content").as_array();
+  ASSERT_EQ(content.size(), 3U) << json::serialize(reply);
+  EXPECT_EQ(content[0].at("text"), "Looking.");
+  EXPECT_EQ(content[1].at("type"), "tool_use");
+  EXPECT_EQ(content[1].at("name"), "read");
+  EXPECT_EQ(content[1].at("id").as_string().rfind("toolu_", 0), 0U);
+  EXPECT_EQ(json::serialize(content[1].at("input")), R"({"path":"a.py","line":5})");
+  EXPECT_EQ(json::serialize(content[2].at("input")), "{}");
+  EXPECT_EQ(reply.at("stop_reason"), "tool_use");
+  const TestReply stream = post(kMessages, ask_long(kTools + std::string(",\"stream\":true")));
+  const json::array blocks = accumulated(stream);
+  ASSERT_EQ(blocks.size(), 3U);
+  EXPECT_EQ(blocks[0].at("text"), "Looking.");
+  EXPECT_EQ(blocks[1].at("input"), R"({"path": "a.py", "line": 5})");
+  EXPECT_EQ(blocks[2].at("input"), "{}");
+  EXPECT_EQ(last_event(stream, "message_delta").at("delta").at("stop_reason"), "tool_use");
+}
+
+TEST_F(MessagesToolTest, WithoutParallelCallsEndAfterTheFirst) {
+  engine_.set_script(
+      {.tokens = tokens("<tool_call>\n<function=read>\n</function>\n</tool_call>\n<tool_call>\n"
+                        "<function=read>\n</function>\n</tool_call>")});
+  start();
+  const json::value reply =
+      post(kMessages, ask(kTools + std::string(R"(,"tool_choice":{"type":"auto",)"
+                                               R"("disable_parallel_tool_use":true})")))
+          .json();
+  EXPECT_EQ(reply.at("content").as_array().size(), 1U) << json::serialize(reply);
+  EXPECT_EQ(reply.at("stop_reason"), "tool_use");
+}
+
+TEST_F(MessagesToolTest, CutCallsKeepWholeParameters) {
+  engine_.set_script({.tokens = tokens("<tool_call>\n<function=read>\n<parameter=line>\n5\n"
+                                       "</parameter>\n<parameter=path>\nabc"),
+                      .endless = true});
+  start();
+  const std::int64_t length =
+      std::ssize(tokens("<tool_call>\n<function=read>\n<parameter=line>\n5"
+                        "\n</parameter>\n<parameter=path>\nabc"));
+  const json::value reply =
+      post(kMessages, "{\"max_tokens\":" + std::to_string(length) + "," + kTools +
+                          R"(,"messages":[{"role":"user","content":"Hi"}]})")
+          .json();
+  EXPECT_EQ(json::serialize(reply.at("content").at(0).at("input")), R"({"line":5})");
+  EXPECT_EQ(reply.at("stop_reason"), "max_tokens");
+}
+
+TEST_F(ServerTest, MessagesDeferredToolsAreShownWhereReferredTo) {
+  start();
+  const auto count = [&](const std::string& tools, const std::string& messages) {
+    return post(kCount, R"({"tools":[{"name":"read","description":"d")" + tools +
+                            R"(}],"messages":[{"role":"user","content":"Hi"})" + messages + "]}")
+        .json()
+        .at("input_tokens")
+        .as_int64();
+  };
+  const std::string addition =
+      R"(,{"role":"system","content":[{"type":"tool_addition","tool":{"type":"tool_reference",)"
+      R"("name":"read"}}]})";
+  const std::int64_t none = post(kCount, R"({"messages":[{"role":"user","content":"Hi"}]})")
+                                .json()
+                                .at("input_tokens")
+                                .as_int64();
+  const std::string deferred = ",\"defer_loading\":true";
+  EXPECT_EQ(count(deferred, ""), none);
+  EXPECT_GT(count(deferred, addition), none);
+  EXPECT_GT(count("", ""), none);
+}
+
+TEST_F(ServerTest, MessagesForcedCallsNeedATool) {
+  start();
+  const TestReply reply =
+      post(kMessages, ask(R"("tools":[{"type":"web_search_20250305","name":"web_search"}],)"
+                          R"("tool_choice":{"type":"any"})"));
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_NE(reply.body.find("no tool that can be called"), std::string::npos);
+}
+
+TEST_F(ServerTest, MarkedBlocksAreStablePositions) {
+  engine_.set_script({.tokens = tokens("x")});
+  start();
+  post(kMessages, R"({"max_tokens":5,"system":[{"type":"text","text":"one two three",)"
+                  R"("cache_control":{"type":"ephemeral"}},{"type":"text","text":"four"}],)"
+                  R"("messages":[{"role":"user","content":"Hi"}]})");
+  post("/v1/chat/completions",
+       R"({"messages":[{"role":"system","content":[{"type":"text","text":"one two three",)"
+       R"("cache_control":{"type":"ephemeral"}},{"type":"text","text":"\n\nfour"}]},)"
+       R"({"role":"user","content":"Hi"}]})");
+  const auto marked = std::ssize(tokens("<|im_start|>system\none two three"));
+  ASSERT_EQ(engine_.requests().size(), 2U);
+  for (const Request& request : engine_.requests()) {
+    EXPECT_THAT(request.stable_positions, ::testing::Contains(marked));
+    EXPECT_TRUE(std::ranges::is_sorted(request.stable_positions));
+  }
 }
 
 TEST_F(ServerTest, CountTokensNeedsNoEngine) {

@@ -44,7 +44,7 @@ json::object model_json(const Backend& backend, const std::string& name) {
       {"max_tokens", context},
       {"architecture", json::object{{"input_modalities", json::array{"text"}},
                                     {"output_modalities", json::array{"text"}}}},
-      {"capabilities", json::object{{"tools", false}, {"reasoning", true}, {"vision", false}}}};
+      {"capabilities", json::object{{"tools", true}, {"reasoning", true}, {"vision", false}}}};
 }
 
 }  // namespace

@@ -47,9 +47,11 @@ json::value piece_json(std::string_view bytes) {
   return numbers;
 }
 
-ApiResult<std::vector<TokenId>> tokens_of(const Backend& backend, const TokenizeRequest& request) {
+ApiResult<std::vector<TokenId>> tokens_of(const Backend& backend, const HttpRequest& http,
+                                          const TokenizeRequest& request) {
   if (const auto* chat = std::get_if<ChatRequest>(&request.input)) {
-    auto encoded = encode_chat(backend, *chat, "messages");
+    auto encoded =
+        encode_chat(backend, *chat, "messages", cache_owner(backend, chat->generation, http));
     if (!encoded) {
       return std::unexpected(encoded.error());
     }
@@ -64,13 +66,13 @@ ApiResult<std::vector<TokenId>> tokens_of(const Backend& backend, const Tokenize
   return std::move(*ids);
 }
 
-ApiResult<Answer> tokenize(const Backend& backend, std::string body) {
+ApiResult<Answer> tokenize(const Backend& backend, const HttpRequest& http, std::string body) {
   auto request =
       parse_tokenize_request(std::move(body), backend.config->chat, request_limits(backend));
   if (!request) {
     return std::unexpected(request.error());
   }
-  const auto ids = tokens_of(backend, *request);
+  const auto ids = tokens_of(backend, http, *request);
   if (!ids) {
     return std::unexpected(ids.error());
   }
@@ -110,13 +112,15 @@ ApiResult<Answer> detokenize(const Backend& backend, std::string body) {
   return Answer{.body = {{"prompt", *text}, {"content", *text}}};
 }
 
-ApiResult<Answer> apply_template(const Backend& backend, std::string body) {
+ApiResult<Answer> apply_template(const Backend& backend, const HttpRequest& http,
+                                 std::string body) {
   auto request =
       parse_template_request(std::move(body), backend.config->chat, request_limits(backend));
   if (!request) {
     return std::unexpected(request.error());
   }
-  const auto encoded = encode_chat(backend, request->chat, "messages");
+  const auto encoded = encode_chat(backend, request->chat, "messages",
+                                   cache_owner(backend, request->chat.generation, http));
   if (!encoded) {
     return std::unexpected(encoded.error());
   }
@@ -128,7 +132,8 @@ ApiResult<Answer> apply_template(const Backend& backend, std::string body) {
   return answer;
 }
 
-ApiResult<Answer> chat_input_tokens(const Backend& backend, std::string body) {
+ApiResult<Answer> chat_input_tokens(const Backend& backend, const HttpRequest& http,
+                                    std::string body) {
   auto request = parse_chat_request(std::move(body), backend.config->chat, request_limits(backend));
   if (!request) {
     return std::unexpected(request.error());
@@ -136,7 +141,8 @@ ApiResult<Answer> chat_input_tokens(const Backend& backend, std::string body) {
   if (const auto error = check_model(backend, request->generation)) {
     return std::unexpected(*error);
   }
-  const auto encoded = encode_chat(backend, *request, "messages");
+  const auto encoded =
+      encode_chat(backend, *request, "messages", cache_owner(backend, request->generation, http));
   if (!encoded) {
     return std::unexpected(encoded.error());
   }
@@ -148,7 +154,7 @@ ApiResult<Answer> chat_input_tokens(const Backend& backend, std::string body) {
 }  // namespace
 
 void handle_tokenize(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
-  reply(exchange, tokenize(backend, exchange->take_body()));
+  reply(exchange, tokenize(backend, exchange->request(), exchange->take_body()));
 }
 
 void handle_detokenize(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
@@ -156,11 +162,11 @@ void handle_detokenize(const Backend& backend, const std::shared_ptr<Exchange>& 
 }
 
 void handle_apply_template(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
-  reply(exchange, apply_template(backend, exchange->take_body()));
+  reply(exchange, apply_template(backend, exchange->request(), exchange->take_body()));
 }
 
 void handle_chat_input_tokens(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
-  reply(exchange, chat_input_tokens(backend, exchange->take_body()));
+  reply(exchange, chat_input_tokens(backend, exchange->request(), exchange->take_body()));
 }
 
 }  // namespace sluice

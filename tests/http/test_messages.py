@@ -181,6 +181,39 @@ def test_what_agents_send_is_taken(http):
     assert count(http, {"messages": with_system_turn}) > count(http, {"messages": MESSAGES})
 
 
+TOOL = {"name": "read", "description": "Read a file.", "input_schema": {
+    "type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}}
+
+
+def test_tools_are_part_of_the_prompt(http, claude):
+    plain = count(http, {"messages": MESSAGES})
+    with_tool = count(http, {"messages": MESSAGES, "tools": [TOOL]})
+    assert with_tool > plain
+    assert count(http, {"messages": MESSAGES, "tools": [TOOL], "tool_choice": {"type": "none"}}) == with_tool
+    hosted = {"type": "web_search_20250305", "name": "web_search"}
+    assert count(http, {"messages": MESSAGES, "tools": [TOOL, hosted]}) == with_tool
+    chat = {"messages": MESSAGES, "enable_thinking": False, "tools": [{"type": "function", "function": {
+        "name": "read", "description": TOOL["description"], "parameters": TOOL["input_schema"]}}]}
+    assert http.post("/tokenize", json=chat).json()["count"] == with_tool
+    message = create(claude, tools=[TOOL, {"type": "bash_20250124", "name": "bash"}])
+    assert prompt_tokens(message.usage) > with_tool
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_a_marked_block_can_be_reused(http, marked):
+    """Up to the mark two prompts are the same; without it nobody knows that it is worth keeping a state there."""
+    shared = {"type": "text", "text": "The rules. " * 30}
+    if marked:
+        shared["cache_control"] = {"type": "ephemeral"}
+    reads = []
+    for question in ("one", "two"):
+        body = ASK | {"cache_salt": f"mark {marked}", "max_tokens": 1, "system": [
+            shared, {"type": "text", "text": f"{question} " * 150}]}
+        reads.append(http.post("/v1/messages", json=body).json()["usage"]["cache_read_input_tokens"])
+    assert reads[0] == 0
+    assert (reads[1] >= 64) is marked
+
+
 def test_prefill_goes_on(http, claude):
     prefilled = MESSAGES + [{"role": "assistant", "content": "Once upon"}]
     message = create(claude, messages=prefilled, thinking=THINKING)

@@ -122,7 +122,7 @@ def test_reasoning_cut_by_the_limit(client):
     ({"n": 99}, "n"),
     ({"messages": []}, "messages"),
     ({"messages": [{"role": "bot", "content": "x"}]}, "messages[0].role"),
-    ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
+    ({"functions": [{"name": "f"}]}, "functions"),
     ({"response_format": {"type": "json_object"}}, "response_format"),
     ({"stop": ["x"] * 17}, "stop"),
 ])

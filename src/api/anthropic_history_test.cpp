@@ -1,5 +1,5 @@
 // How Anthropic histories become turns: every kind of block, order, and what must never be refused.
-#include "api/anthropic_blocks.h"
+#include "api/anthropic_history.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,8 @@ namespace {
 // "s:..|u:..|a(reasoning):..|t:.." of the messages, or the error.
 std::string turns_of(const std::string& messages) {
   FieldReport report;
-  const auto turns = read_anthropic_messages(*parse_json(messages), "messages", report);
+  const ToolTexts tools{{"grep", R"({"name":"grep"})"}};
+  const auto turns = read_anthropic_messages(*parse_json(messages), "messages", {tools, report});
   if (report.failed()) {
     return "error " + report.error().param + ": " + report.error().message;
   }
@@ -39,7 +40,8 @@ std::string text(const std::string& words) {
 
 std::string system_of(const std::string& content) {
   FieldReport report;
-  return read_anthropic_system(*parse_json(content), "system", report);
+  const ToolTexts tools;
+  return read_anthropic_system(*parse_json(content), "system", {tools, report}).text;
 }
 
 TEST(AnthropicBlocks, TextGoesOnAndNeighboursMerge) {
@@ -90,7 +92,7 @@ TEST(AnthropicBlocks, AssistantHistory) {
                            text("t") +
                            R"(,{"type":"tool_use","id":"toolu_1","name":"f","input":{"a":1}})") +
                "]"),
-      R"(a(r):t[{"type":"function","function":{"name":"f","arguments":{"a":1}}}])");
+      R"(a(r):t[{"id":"call_1","type":"function","function":{"name":"f","arguments":{"a":1}}}])");
   EXPECT_EQ(
       turns_of("[" + message("assistant", R"({"type":"tool_use","id":"x","input":{}})") + "]"),
       "error messages[0].content[0].name: messages[0].content[0].name is required");
@@ -131,11 +133,43 @@ TEST(AnthropicBlocks, UnknownBlocksAreNeverRefused) {
   EXPECT_EQ(turns_of(user(R"({"type":"from_the_future","text":"t"},{"type":"fallback","x":1})")),
             "u:t");
   FieldReport report;
-  read_anthropic_messages(*parse_json(user(R"({"type":"fallback","x":1})")), "messages", report);
+  const ToolTexts tools;
+  read_anthropic_messages(*parse_json(user(R"({"type":"fallback","x":1})")), "messages",
+                          {tools, report});
   EXPECT_EQ(report.take_ignored().front(), "messages[0].content[0]");
+}
+
+TEST(AnthropicBlocks, ReferencesShowTheTool) {
   EXPECT_EQ(turns_of(user(R"({"type":"tool_result","content":[)"
-                          R"({"type":"tool_reference","tool_name":"unknown_tool"}]})")),
-            "t:unknown_tool");
+                          R"({"type":"tool_reference","tool_name":"grep"},)"
+                          R"({"type":"tool_reference","tool_name":"unknown"}]})")),
+            "t:{\"name\":\"grep\"}\nunknown");
+  const std::string additions =
+      R"([{"role":"user","content":"q"},{"role":"system","content":[)"
+      R"({"type":"tool_addition","tool":{"type":"tool_reference","name":"grep"}},)"
+      R"({"type":"tool_addition","tool":{"type":"tool_definition","definition":)"
+      R"({"name":"f","input_schema":{"type":"object"}}}},)"
+      R"({"type":"tool_removal","tool":{"type":"tool_reference","name":"grep"}}]}])";
+  EXPECT_EQ(turns_of(additions),
+            "u:q|s:{\"name\":\"grep\"}\n\n{\"type\":\"function\",\"function\":{\"name\":\"f\","
+            "\"parameters\":{\"type\":\"object\"}}}");
+}
+
+TEST(AnthropicBlocks, MarksAreWhereTheirBlocksEnd) {
+  FieldReport report;
+  const ToolTexts tools;
+  const std::string marked = R"({"type":"text","text":"abc","cache_control":{"type":"ephemeral"}})";
+  const auto turns = read_anthropic_messages(
+      *parse_json("[" + message("user", text("xy") + "," + marked + "," + text("z")) + "," +
+                  message("user", marked) + "," +
+                  message("user", R"({"type":"tool_result","content":"12","cache_control":{}})") +
+                  "]"),
+      "messages", {tools, report});
+  ASSERT_EQ(turns.size(), 2U);
+  EXPECT_EQ(turns[0].text, "xyabcz\n\nabc");
+  EXPECT_EQ(turns[0].cache_marks, (std::vector<std::size_t>{5, 11}));
+  EXPECT_EQ(turns[1].cache_marks, std::vector<std::size_t>{2});
+  EXPECT_EQ(report.take_ignored().size(), 0U);
 }
 
 TEST(AnthropicBlocks, WrongTypesNameTheirPlace) {
