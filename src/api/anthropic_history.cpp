@@ -63,6 +63,7 @@ class MessageReader {
   std::vector<ChatTurn> take_turns() {
     std::ranges::stable_sort(results_, {}, &Result::place);
     std::vector<ChatTurn> turns;
+    turns.reserve(results_.size() + 2);
     for (Result& result : results_) {
       turns.push_back(std::move(result.turn));
     }

@@ -1,5 +1,6 @@
 #include "api/anthropic_reply.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "api/anthropic_tools.h"
@@ -13,18 +14,6 @@ namespace json = boost::json;
 
 SseEvent event_of(json::object data) {
   return {std::string(data.at("type").as_string()), to_json(data)};
-}
-
-// The three input counts are disjoint; together they are the prompt.
-json::object usage_json(const AnswerUsage& usage) {
-  return {{"input_tokens", usage.prompt_tokens - usage.cached_tokens},
-          {"cache_creation_input_tokens", 0},
-          {"cache_read_input_tokens", usage.cached_tokens},
-          {"cache_creation",
-           json::object{{"ephemeral_5m_input_tokens", 0}, {"ephemeral_1h_input_tokens", 0}}},
-          {"output_tokens", usage.completion_tokens},
-          {"output_tokens_details", json::object{{"thinking_tokens", usage.reasoning_tokens}}},
-          {"service_tier", "standard"}};
 }
 
 json::object tool_use_block(const std::string& call_id, const std::string& name) {
@@ -86,7 +75,7 @@ std::vector<SseEvent> MessagesReply::end(std::size_t, const AnswerEnd& end,
   std::vector<SseEvent> events;
   close_block(events);
   events.push_back(event_of(
-      {{"type", "message_delta"}, {"delta", stop_fields(end)}, {"usage", usage_json(usage)}}));
+      {{"type", "message_delta"}, {"delta", stop_fields(end)}, {"usage", this->usage(usage)}}));
   return events;
 }
 
@@ -140,7 +129,21 @@ json::object MessagesReply::message(json::array content, const AnswerUsage& usag
           {"content", std::move(content)},
           {"stop_reason", nullptr},
           {"stop_sequence", nullptr},
-          {"usage", usage_json(usage)}};
+          {"usage", this->usage(usage)}};
+}
+
+// The three input counts are disjoint; together they are the prompt.
+json::object MessagesReply::usage(const AnswerUsage& usage) const {
+  const std::int64_t created =
+      std::max<std::int64_t>(options_.marked_tokens - usage.cached_tokens, 0);
+  return {{"input_tokens", usage.prompt_tokens - usage.cached_tokens - created},
+          {"cache_creation_input_tokens", created},
+          {"cache_read_input_tokens", usage.cached_tokens},
+          {"cache_creation",
+           json::object{{"ephemeral_5m_input_tokens", created}, {"ephemeral_1h_input_tokens", 0}}},
+          {"output_tokens", usage.completion_tokens},
+          {"output_tokens_details", json::object{{"thinking_tokens", usage.reasoning_tokens}}},
+          {"service_tier", "standard"}};
 }
 
 json::object MessagesReply::stop_fields(const AnswerEnd& end) const {

@@ -19,6 +19,8 @@ namespace sluice {
 struct MessagesReplyOptions {
   bool omit_thinking = false;      // thinking blocks are there, without text
   bool length_is_context = false;  // the answer's limit is the context, not max_tokens
+  // Prompt tokens up to the last state the client asked for; those not reused count as created.
+  std::int64_t marked_tokens = 0;
 };
 
 class MessagesReply final : public ReplyFormat {
@@ -45,6 +47,7 @@ class MessagesReply final : public ReplyFormat {
   boost::json::object block_event(const char* type) const;
   boost::json::object message(boost::json::array content, const AnswerUsage& usage) const;
   boost::json::object stop_fields(const AnswerEnd& end) const;
+  boost::json::object usage(const AnswerUsage& usage) const;
   boost::json::array content_blocks(const ChoiceAnswer& answer) const;
   boost::json::object thinking_block(const std::string& text) const;
 

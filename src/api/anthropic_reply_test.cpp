@@ -130,6 +130,18 @@ TEST(MessagesReply, StopReasons) {
             R"("max_tokens"null)");
 }
 
+TEST(MessagesReply, MarkedTokensThatWereNotReusedAreCreated) {
+  const auto input = [](std::int64_t marked_tokens) {
+    const json::value usage = message_of({}, {.marked_tokens = marked_tokens}).at("usage");
+    return to_json(json::array{usage.at("input_tokens"), usage.at("cache_creation_input_tokens"),
+                               usage.at("cache_read_input_tokens"),
+                               usage.at("cache_creation").at("ephemeral_5m_input_tokens")});
+  };
+  EXPECT_EQ(input(96), "[4,32,64,32]");
+  EXPECT_EQ(input(64), "[36,0,64,0]");
+  EXPECT_EQ(input(0), "[36,0,64,0]");
+}
+
 TEST(MessagesReply, NothingSaidIsNoBlock) {
   EXPECT_TRUE(message_of({}).at("content").as_array().empty());
 }

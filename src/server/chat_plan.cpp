@@ -84,6 +84,7 @@ ApiResult<EncodedChat> encode_chat(const Backend& backend, const ChatRequest& re
     return std::unexpected(prompt_error(prompt.error(), param));
   }
   std::vector<ReplayedCall> calls;
+  calls.reserve(request.history_calls.size());
   for (const HistoryCall& call : request.history_calls) {
     calls.push_back(owner.empty() ? std::nullopt
                                   : backend.calls->find(owner, call.id, call.name, call.arguments));

@@ -15,6 +15,14 @@ namespace {
 
 constexpr const char* kParam = "messages";
 
+// States are kept after whole blocks.
+std::int64_t marked_tokens(const Backend& backend, const EncodedChat& encoded) {
+  if (encoded.marked_positions.empty() || backend.engine->config().reuse_bytes == 0) {
+    return 0;
+  }
+  return encoded.marked_positions.back() / kKvBlockTokens * kKvBlockTokens;
+}
+
 ApiResult<GenerationPlan> plan_messages(const Backend& backend, const HttpRequest& http,
                                         std::string body) {
   if (const auto error = check_admission(backend)) {
@@ -39,7 +47,8 @@ ApiResult<GenerationPlan> plan_messages(const Backend& backend, const HttpReques
   plan->format = std::make_unique<MessagesReply>(
       make_reply_head(backend, fields, "msg_"),
       MessagesReplyOptions{.omit_thinking = request->omit_thinking,
-                           .length_is_context = fields.tokens_max != given});
+                           .length_is_context = fields.tokens_max != given,
+                           .marked_tokens = marked_tokens(backend, *encoded)});
   return plan;
 }
 

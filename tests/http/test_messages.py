@@ -205,13 +205,17 @@ def test_a_marked_block_can_be_reused(http, marked):
     shared = {"type": "text", "text": "The rules. " * 30}
     if marked:
         shared["cache_control"] = {"type": "ephemeral"}
-    reads = []
+    reads, created = [], []
     for question in ("one", "two"):
         body = ASK | {"cache_salt": f"mark {marked}", "max_tokens": 1, "system": [
             shared, {"type": "text", "text": f"{question} " * 150}]}
-        reads.append(http.post("/v1/messages", json=body).json()["usage"]["cache_read_input_tokens"])
+        usage = http.post("/v1/messages", json=body).json()["usage"]
+        reads.append(usage["cache_read_input_tokens"])
+        created.append(usage["cache_creation_input_tokens"])
+        assert reads[-1] + created[-1] + usage["input_tokens"] == count(http, body)
     assert reads[0] == 0
     assert (reads[1] >= 64) is marked
+    assert created == ([reads[1], 0] if marked else [0, 0])
 
 
 def test_prefill_goes_on(http, claude):
