@@ -395,6 +395,21 @@ pub unsafe extern "C" fn sluice_grammar_free(grammar: *mut sluice_grammar) {
     free_object(grammar);
 }
 
+/// A grammar in the same state as this one, which is not changed; the two share nothing that changes.
+#[no_mangle]
+pub unsafe extern "C" fn sluice_grammar_clone(
+    grammar: *const sluice_grammar,
+    clone: *mut *mut sluice_grammar,
+    error: *mut *mut sluice_text_error,
+) -> sluice_text_code {
+    guard(error, || {
+        let grammar = &object(grammar, "grammar")?.inner;
+        let out = object_mut(clone, "clone")?;
+        *out = Box::into_raw(Box::new(sluice_grammar { inner: grammar.deep_clone() }));
+        Ok(())
+    })
+}
+
 /// Sets bit id % 32 of mask[id / 32] for every token that may come next and clears all others.
 /// mask_words: at least vocab_size / 32, rounded up. After the end all bits are 0.
 #[no_mangle]

@@ -12,6 +12,7 @@ use llguidance::{Matcher, ParserFactory};
 use toktrie::{SimpleVob, TokEnv, TokRxInfo, TokTrie, TokenId, TokenizerEnv};
 
 use crate::abi::{shorten, Code, Failure, Outcome};
+use crate::json_schema;
 use crate::tokenizer::Tokenizer;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,17 +53,23 @@ impl Grammar {
             }
             Some(_) => {}
         }
-        let grammar = match kind {
-            GrammarKind::JsonSchema => {
-                let schema = serde_json::from_str(text)
-                    .map_err(|error| Failure::invalid(format!("JSON Schema: {error}")))?;
-                TopLevelGrammar::from_json_schema(schema)
-            }
-            GrammarKind::Regex => TopLevelGrammar::from_regex(text),
-            GrammarKind::Lark => TopLevelGrammar::from_lark(text.to_string()),
-        };
         let factory = factory(tokenizer, &stop_ids)?;
-        let parser = factory.create_parser(grammar).map_err(|error| refused(kind, &error))?;
+        let parser = match kind {
+            GrammarKind::JsonSchema => {
+                let schema = json_schema::parse(text)?;
+                let grammar = TopLevelGrammar::from_json_schema(schema.clone());
+                let parser = factory.create_parser(grammar);
+                parser.map_err(|error| json_schema::refused(&schema, &error))?
+            }
+            GrammarKind::Regex => {
+                let parser = factory.create_parser(TopLevelGrammar::from_regex(text));
+                parser.map_err(|error| refused("regular expression", &error))?
+            }
+            GrammarKind::Lark => {
+                let parser = factory.create_parser(TopLevelGrammar::from_lark(text.to_string()));
+                parser.map_err(|error| refused("grammar", &error))?
+            }
+        };
         let mut grammar = Grammar {
             matcher: Matcher::new(Ok(parser)),
             _tokenizer: tokenizer.clone(),
@@ -73,6 +80,18 @@ impl Grammar {
         };
         grammar.current_mask()?; // finds out now whether the grammar can be run at all
         Ok(grammar)
+    }
+
+    /// The same state again, sharing nothing that changes. Far cheaper than new().
+    pub fn deep_clone(&self) -> Self {
+        Grammar {
+            matcher: self.matcher.deep_clone(),
+            _tokenizer: self._tokenizer.clone(),
+            stop_ids: self.stop_ids.clone(),
+            vocab_size: self.vocab_size,
+            finished: self.finished,
+            mask: self.mask.clone(),
+        }
     }
 
     /// Sets bit id % 32 of mask[id / 32] for each token that may come next, clears all other bits.
@@ -134,12 +153,7 @@ impl Grammar {
     }
 }
 
-fn refused(kind: GrammarKind, error: &anyhow::Error) -> Failure {
-    let what = match kind {
-        GrammarKind::JsonSchema => "JSON Schema",
-        GrammarKind::Regex => "regular expression",
-        GrammarKind::Lark => "grammar",
-    };
+fn refused(what: &str, error: &anyhow::Error) -> Failure {
     Failure::invalid(shorten(&format!("{what}: {error:#}")))
 }
 

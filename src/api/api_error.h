@@ -20,6 +20,7 @@ enum class ApiErrorKind {
   unsupported_parameter,
   unsupported_content,
   unsupported_tool,
+  invalid_json_schema,  // or another grammar that cannot be compiled
   context_length_exceeded,
   previous_response_not_found,
   // Where it was sent, and by whom.

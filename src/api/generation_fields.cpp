@@ -151,29 +151,10 @@ std::string read_cache_salt(JsonFields& body) {
 
 // Fields that would change the answer and cannot be honoured. Values that mean "off" pass.
 void refuse_unsupported(JsonFields& body) {
-  constexpr std::string_view kNoGrammar = "output cannot be constrained";
-  for (const std::string_view key : {"structured_outputs", "guided_json", "guided_regex",
-                                     "guided_choice", "guided_grammar", "json_schema"}) {
-    body.reject(key, kNoGrammar);
-  }
-  for (const std::string_view key : {"bad_words", "allowed_token_ids"}) {
-    const json::value* value = body.find(key);
-    if (value != nullptr && !(value->is_array() && value->get_array().empty())) {
-      body.reject(key, kNoGrammar);
-    }
-  }
-  if (body.integer("min_tokens", {0, std::numeric_limits<std::int64_t>::max()}).value_or(0) > 0) {
-    body.reject("min_tokens", "an answer cannot be kept from ending");
-  }
   if (body.boolean("use_beam_search").value_or(false)) {
     body.reject("use_beam_search", "tokens are sampled one by one");
   }
   body.reject("prompt_logprobs", "prompt tokens are not scored");
-  if (auto format = body.object("response_format")) {
-    if (format->string("type").value_or("text") != "text") {
-      body.reject("response_format", "only the type 'text' is");
-    }
-  }
 }
 
 }  // namespace
@@ -202,6 +183,7 @@ GenerationFields read_generation_fields(JsonFields& body, const RequestLimits& l
   fields.cache_salt = read_cache_salt(body);
   constexpr double kTimeoutSecondsMax = 1e6;
   fields.timeout_seconds = body.number("timeout", {0.0, kTimeoutSecondsMax, true});
+  fields.constraint = read_constraint_fields(body, limits);
   refuse_unsupported(body);
   return fields;
 }

@@ -7,7 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "api/constraint_fields.h"
 #include "api/json_fields.h"
+#include "api/request_limits.h"
 #include "request/request.h"
 #include "text/generation_config.h"
 
@@ -44,6 +46,8 @@ struct GenerationFields {
   std::optional<std::int64_t> tokens_max;  // absent: the rest of the context
   SamplingFields sampling;
   std::int32_t logprobs = -1;  // as in SamplingParams
+  ConstraintFields constraint;
+  std::int64_t reasoning_tokens_max = -1;  // -1: no limit but tokens_max
   std::vector<std::string> stop;
   bool stop_everywhere = false;  // not in content only
   bool keep_stop_text = false;
@@ -57,13 +61,8 @@ struct GenerationFields {
   std::string cache_salt;     // requests with different ones share no computed prefix
 };
 
-// What the fields are checked against.
-struct RequestLimits {
-  std::int64_t vocab_size = 0;  // token ids are in [0, this)
-};
-
-// Reads all of the above but tokens_max (its name differs) and refuses the fields no endpoint
-// supports.
+// Reads all of the above but tokens_max and reasoning_tokens_max (their names differ) and refuses
+// the fields no endpoint supports.
 GenerationFields read_generation_fields(JsonFields& body, const RequestLimits& limits);
 
 // A string or up to kStopTextsMax of them; empty ones are dropped.

@@ -113,6 +113,7 @@ void read_messages_and_variables(JsonFields& body, const ChatDefaults& defaults,
   auto kwargs = body.object("chat_template_kwargs");
   ThinkingFields thinking = read_thinking(body, kwargs ? &*kwargs : nullptr, defaults.thinking);
   request.include_reasoning = !thinking.excluded;
+  request.generation.reasoning_tokens_max = thinking.tokens_max;
 
   const bool continue_last = body.boolean("continue_final_message").value_or(false);
   const auto add_prompt = body.boolean("add_generation_prompt");

@@ -9,6 +9,7 @@
 #include "api/api_error.h"
 #include "api/chat_messages.h"
 #include "api/generation_fields.h"
+#include "api/thinking_fields.h"
 #include "api/tool_fields.h"
 
 namespace sluice {
@@ -23,7 +24,7 @@ enum class ReasoningFormat {
 
 // What holds when the request does not say.
 struct ChatDefaults {
-  bool thinking = true;
+  ThinkingDefaults thinking = {};
   ReasoningFormat reasoning_format = ReasoningFormat::both;
 };
 

@@ -133,17 +133,13 @@ TEST(ChatRequest, WhatWouldChangeTheAnswerIsRefused) {
       {R"("function_call":"auto")", "function_call"},
       {R"("response_format":{"type":"json_object"})", "response_format"},
       {R"("guided_json":{})", "guided_json"},
-      {R"("min_tokens":3)", "min_tokens"},
       {R"("bad_words":["x"])", "bad_words"},
       {R"("modalities":["text","audio"])", "modalities"},
       {R"("audio":{})", "audio"},
       {R"("best_of":2)", "best_of"},
       {R"("use_beam_search":true)", "use_beam_search"},
       {R"("prompt_logprobs":1)", "prompt_logprobs"},
-      {R"("chat_template":"x")", "chat_template"},
-      {R"("thinking_budget":64)", "thinking_budget"},
-      {R"("reasoning_effort":"low")", "reasoning_effort"},
-      {R"("reasoning":{"max_tokens":9})", "reasoning.max_tokens"}};
+      {R"("chat_template":"x")", "chat_template"}};
   for (const auto& [fields, param] : cases) {
     const auto request = parse(fields);
     ASSERT_FALSE(request) << fields;
@@ -264,6 +260,34 @@ TEST(ChatRequest, ThinkingByEverySpelling) {
   }
   EXPECT_EQ(failure(R"("reasoning_effort":"huge")"), "reasoning_effort");
   EXPECT_EQ(failure(R"("thinking":{"type":"maybe"})"), "thinking.type");
+}
+
+TEST(ChatRequest, BudgetsOfReasoning) {
+  const auto budget = [](const std::string& fields) {
+    ChatDefaults defaults;
+    defaults.thinking.budgets = {.minimal = 10, .low = 20, .medium = 30};
+    const auto request = parse_chat_request(
+        R"({"messages":[{"role":"user","content":"Hi"}],)" + fields + "}", defaults, kLimits);
+    EXPECT_TRUE(request) << fields;
+    return request ? request->generation.reasoning_tokens_max : -2;
+  };
+  EXPECT_EQ(budget(R"("thinking_token_budget":1,"thinking_budget":2)"), 1);
+  EXPECT_EQ(budget(R"("thinking_budget":2,"reasoning":{"max_tokens":3})"), 2);
+  EXPECT_EQ(budget(R"("reasoning":{"max_tokens":3},"thinking":{"budget_tokens":4})"), 3);
+  EXPECT_EQ(budget(R"("thinking":{"budget_tokens":4},"reasoning_effort":"low")"), 4);
+  EXPECT_EQ(budget(R"("chat_template_kwargs":{"thinking_budget":5})"), 5);
+  EXPECT_EQ(budget(R"("reasoning_effort":"minimal")"), 10);
+  EXPECT_EQ(budget(R"("reasoning":{"effort":"low"})"), 20);
+  EXPECT_EQ(budget(R"("chat_template_kwargs":{"reasoning_effort":"medium"})"), 30);
+  for (const char* none :
+       {R"("reasoning_effort":"high")", R"("reasoning_effort":"max")",
+        R"("reasoning_effort":"none")", R"("thinking_budget":-1,"reasoning_effort":"low")",
+        R"("thinking_budget":0)", R"("enable_thinking":false,"thinking_budget":9)", R"("n":1)"}) {
+    EXPECT_EQ(budget(none), -1) << none;
+  }
+  // Thinking that was asked for by name is on even when it may not take a single token.
+  EXPECT_EQ(budget(R"("enable_thinking":true,"thinking_budget":0)"), 0);
+  EXPECT_EQ(failure(R"("thinking_budget":-2)"), "thinking_budget");
 }
 
 TEST(ChatRequest, TemplateVariablesOfTheServerCannotBeSet) {

@@ -13,35 +13,34 @@ namespace {
 struct Effort {
   std::string_view name;
   bool thinks;
-  bool limited;  // stands for a budget of reasoning tokens
+  std::int64_t EffortBudgets::* budget;  // null: no limit
 };
 
-constexpr std::array<Effort, 7> kEfforts{{{"none", false, false},
-                                          {"minimal", true, true},
-                                          {"low", true, true},
-                                          {"medium", true, true},
-                                          {"high", true, false},
-                                          {"xhigh", true, false},
-                                          {"max", true, false}}};
+constexpr std::array<Effort, 7> kEfforts{{{"none", false, nullptr},
+                                          {"minimal", true, &EffortBudgets::minimal},
+                                          {"low", true, &EffortBudgets::low},
+                                          {"medium", true, &EffortBudgets::medium},
+                                          {"high", true, nullptr},
+                                          {"xhigh", true, nullptr},
+                                          {"max", true, nullptr}}};
 
-// One way of the client to say something, with the path it used.
-template <typename T>
-struct Said {
-  T value;
+// An effort as given, with the path of the field.
+struct SaidEffort {
+  std::string value;
   std::string path;
 };
 
 struct Wishes {
   std::optional<bool> thinking_type;
-  std::optional<Said<std::int64_t>> budget;
-  std::optional<Said<std::string>> effort;
+  std::optional<std::int64_t> budget;
+  std::optional<SaidEffort> effort;
   bool excluded = false;
 };
 
 void read_budget(JsonFields& fields, std::string_view key, Wishes& wishes) {
   const auto tokens = fields.integer(key, {-1, std::numeric_limits<std::int64_t>::max()});
   if (tokens && !wishes.budget) {
-    wishes.budget = {*tokens, fields.path_of(key)};
+    wishes.budget = *tokens;
   }
 }
 
@@ -89,7 +88,7 @@ Wishes read_wishes(JsonFields& body, JsonFields* kwargs) {
   return wishes;
 }
 
-const Effort* find_effort(const Said<std::string>& said, FieldReport& report) {
+const Effort* find_effort(const SaidEffort& said, FieldReport& report) {
   for (const Effort& effort : kEfforts) {
     if (effort.name == said.value) {
       return &effort;
@@ -104,7 +103,8 @@ const Effort* find_effort(const Said<std::string>& said, FieldReport& report) {
 
 }  // namespace
 
-ThinkingFields read_thinking(JsonFields& body, JsonFields* kwargs, bool enabled_by_default) {
+ThinkingFields read_thinking(JsonFields& body, JsonFields* kwargs,
+                             const ThinkingDefaults& defaults) {
   const auto kwargs_enable =
       kwargs != nullptr ? kwargs->boolean("enable_thinking") : std::optional<bool>();
   const auto body_enable = body.boolean("enable_thinking");
@@ -120,30 +120,23 @@ ThinkingFields read_thinking(JsonFields& body, JsonFields* kwargs, bool enabled_
   if (!enabled) {
     enabled = wishes.thinking_type;
   }
-  if (!enabled && wishes.budget && wishes.budget->value == 0) {
+  if (!enabled && wishes.budget && wishes.budget == 0) {
     enabled = false;
   }
   if (!enabled && effort != nullptr) {
     enabled = effort->thinks;
   }
-  thinking.enabled = enabled.value_or(enabled_by_default);
+  thinking.enabled = enabled.value_or(defaults.enabled);
   if (effort != nullptr) {
     thinking.effort = wishes.effort->value;
   }
   if (!thinking.enabled) {
     return thinking;
   }
-  if (wishes.budget && wishes.budget->value >= 0) {
-    body.report().fail(ApiErrorKind::unsupported_parameter,
-                       wishes.budget->path + " is not supported: reasoning cannot be limited",
-                       wishes.budget->path);
-  } else if (!wishes.budget && effort != nullptr && effort->limited) {
-    body.report().fail(
-        ApiErrorKind::unsupported_parameter,
-        fmt::format("{} is '{}', which limits the reasoning and is not supported; use none, high, "
-                    "xhigh or max",
-                    wishes.effort->path, effort->name),
-        wishes.effort->path);
+  if (wishes.budget) {
+    thinking.tokens_max = *wishes.budget;
+  } else if (effort != nullptr && effort->budget != nullptr) {
+    thinking.tokens_max = defaults.budgets.*(effort->budget);
   }
   return thinking;
 }

@@ -282,6 +282,19 @@ void add_api_options(CLI::App& command, ServerConfig& server) {
       ->check(CLI::IsMember({"on", "off"}))
       ->default_str("off");
   command.add_flag("--enable-debug", server.debug, "Answer POST /debug/parse");
+  EffortBudgets& budgets = server.chat.thinking.budgets;
+  command
+      .add_option_function<std::vector<std::int64_t>>(
+          "--effort-budgets",
+          [&budgets](const std::vector<std::int64_t>& given) {
+            budgets = {.minimal = given[0], .low = given[1], .medium = given[2]};
+          },
+          "Reasoning tokens that the efforts minimal, low and medium stand for")
+      ->type_name("N,N,N")
+      ->delimiter(',')
+      ->expected(3)
+      ->check(CLI::Range(std::int64_t{1}, kTokensMaxMax))
+      ->default_str("1024,4096,16384");
   command.add_flag("--strict-model", server.strict_model,
                    "Refuse requests that name another model");
 }

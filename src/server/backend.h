@@ -13,7 +13,9 @@
 namespace sluice {
 
 class CallMemory;
+class GrammarCache;
 class ResponseStore;
+struct ThinkingTokens;
 
 struct Backend {
   const ServerConfig* config = nullptr;
@@ -23,6 +25,8 @@ struct Backend {
   ResponseStore* responses = nullptr;
   ServerMetrics* metrics = nullptr;
   CallMemory* calls = nullptr;
+  GrammarCache* grammars = nullptr;
+  std::shared_ptr<const ThinkingTokens> thinking = nullptr;
 };
 
 using Handler = void (*)(const Backend& backend, const std::shared_ptr<Exchange>& exchange);

@@ -37,6 +37,8 @@ ErrorClass class_of(ApiErrorKind kind) {
       return {400, kInvalidRequest, "unsupported_content", false};
     case ApiErrorKind::unsupported_tool:
       return {400, kInvalidRequest, "unsupported_tool", false};
+    case ApiErrorKind::invalid_json_schema:
+      return {400, kInvalidRequest, "invalid_json_schema", false};
     case ApiErrorKind::context_length_exceeded:
       return {400, kInvalidRequest, "context_length_exceeded", false};
     case ApiErrorKind::previous_response_not_found:
@@ -175,6 +177,15 @@ ApiError prompt_error(const Error& error, std::string param) {
 
 ApiError submit_error(const Error& error) {
   return map_error(error, error.where, ApiErrorKind::queue_full);
+}
+
+ApiError generation_error(const std::optional<Error>& error) {
+  if (error && (error->code == ErrorCode::invalid_argument ||
+                error->code == ErrorCode::resource_exhausted)) {
+    return {ApiErrorKind::invalid_value,
+            "the answer cannot go on as the request constrains it: " + error->message, ""};
+  }
+  return {ApiErrorKind::internal, "internal error", ""};
 }
 
 ApiError context_overflow_error(ApiDialect dialect, const ContextOverflow& overflow,

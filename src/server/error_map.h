@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "api/api_error.h"
@@ -27,6 +28,9 @@ HttpResponse openai_error_response(const ApiError& error);
 ApiError prompt_error(const Error& error, std::string param);
 // Of Engine::submit(): a full queue is worth another try.
 ApiError submit_error(const Error& error);
+
+// Of an answer that broke off. A constraint of the request that cannot be kept would fail again.
+ApiError generation_error(const std::optional<Error>& error);
 
 // The text is an interface: agents match it to shorten their conversation. completion_tokens is
 // what the request asked for.

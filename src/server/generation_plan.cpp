@@ -9,6 +9,8 @@
 
 #include "server/access.h"
 #include "server/error_map.h"
+#include "text/answer_constraint.h"
+#include "text/thinking_tokens.h"
 
 namespace sluice {
 namespace {
@@ -42,6 +44,26 @@ std::optional<double> timeout_header(const HttpRequest& request) {
   const bool valid = failure == std::errc() && end == text.data() + text.size() && seconds > 0.0 &&
                      seconds <= kTimeoutSecondsMax;
   return valid ? std::optional(seconds) : std::nullopt;
+}
+
+// What limits the choice of the answer's tokens; null when nothing does.
+std::shared_ptr<const ConstraintFactory> constraint_of(const Backend& backend,
+                                                       const GenerationFields& fields,
+                                                       const AnswerRules& rules,
+                                                       const StopCriteria& stop) {
+  AnswerConstraintOptions options{
+      .starts_inside_reasoning = rules.starts_inside_reasoning,
+      .reasoning_tokens_max = rules.starts_inside_reasoning ? fields.reasoning_tokens_max : -1,
+      .grammar = fields.constraint.grammar,
+      .call_token = rules.tools != nullptr ? rules.call_token : std::nullopt,
+      .tokens_min = fields.constraint.tokens_min,
+      .stop_ids = stop.stop_token_ids,
+      .bad_words = fields.constraint.bad_words,
+      .allowed_ids = fields.constraint.allowed_token_ids};
+  if (!options.constrains()) {
+    return nullptr;
+  }
+  return make_answer_constraint(std::move(options), backend.model->tokenizer, backend.thinking);
 }
 
 }  // namespace
@@ -84,7 +106,7 @@ std::string cache_owner(const Backend& backend, const GenerationFields& fields,
 }
 
 RequestLimits request_limits(const Backend& backend) {
-  return {.vocab_size = backend.model->tokenizer.vocab_size()};
+  return {.vocab_size = backend.model->tokenizer.vocab_size(), .grammars = backend.grammars};
 }
 
 ReplyHead make_reply_head(const Backend& backend, const GenerationFields& fields,
@@ -126,6 +148,7 @@ std::vector<PlannedSequence> plan_sequences(const Backend& backend, const Genera
   request.priority = fields.priority;
   request.cache_salt = cache_owner(backend, fields, http);
   request.stable_positions = turn_starts(backend.model->tokenizer, token_ids);
+  request.constraint = constraint_of(backend, fields, rules, request.stop);
   const std::uint64_t seed = request.sampling.seed;
   std::vector<PlannedSequence> sequences;
   for (std::int64_t k = 0; k < fields.choices; ++k) {

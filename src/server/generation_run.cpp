@@ -269,7 +269,7 @@ void GenerationRun::take_end(std::size_t index, const GenerationFinished& finish
   if (finished.reason == FinishReason::error) {
     spdlog::error("{}: generation failed: {}", exchange_->request().id,
                   finished.error ? finished.error->message : "no reason given");
-    fail({ApiErrorKind::internal, "internal error", ""});
+    fail(generation_error(finished.error));
     return;
   }
   if (finished.reason == FinishReason::cancelled && !stopped_here) {

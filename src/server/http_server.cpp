@@ -27,6 +27,8 @@
 #include "server/http_connection.h"
 #include "server/response_store.h"
 #include "server/router.h"
+#include "text/grammar_cache.h"
+#include "text/thinking_tokens.h"
 
 namespace sluice {
 
@@ -37,11 +39,19 @@ class HttpServer::Impl {
  public:
   Impl(const ServerConfig& config, Engine& engine, const ServedModel& model)
       : config_(config),
+        grammars_(model.tokenizer, model.generation.eos_token_ids),
         io_(std::max(config.threads, 1)),
         acceptor_(asio::make_strand(io_)),
         accept_pause_(acceptor_.get_executor()),
         drain_timer_(acceptor_.get_executor()),
-        backend_{&config_, &model, &engine, &readiness_, &responses_, &metrics_, &calls_} {}
+        backend_{.config = &config_,
+                 .model = &model,
+                 .engine = &engine,
+                 .readiness = &readiness_,
+                 .responses = &responses_,
+                 .metrics = &metrics_,
+                 .calls = &calls_,
+                 .grammars = &grammars_} {}
 
   ~Impl() {
     const std::lock_guard lock(connections_mutex_);
@@ -50,6 +60,7 @@ class HttpServer::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
+  Result<void> prepare();
   Result<void> listen();
   void run();
   void stop();
@@ -81,6 +92,7 @@ class HttpServer::Impl {
   std::mutex connections_mutex_;  // also guards closing_
   std::map<HttpConnection*, std::weak_ptr<HttpConnection>> connections_;
   bool closing_ = false;
+  GrammarCache grammars_;
   asio::io_context io_;
   tcp::acceptor acceptor_;
   asio::steady_timer accept_pause_;
@@ -90,6 +102,16 @@ class HttpServer::Impl {
   std::uint16_t port_ = 0;
   int stop_count_ = 0;  // on the strand of the acceptor
 };
+
+// What the first requests should not have to wait for.
+Result<void> HttpServer::Impl::prepare() {
+  backend_.thinking = std::make_shared<const ThinkingTokens>(
+      SLUICE_TRY(ThinkingTokens::of(backend_.model->tokenizer)));
+  if (!backend_.model->generation.eos_token_ids.empty()) {
+    SLUICE_TRY(grammars_.prepare());
+  }
+  return {};
+}
 
 Result<void> HttpServer::Impl::listen() {
   boost::system::error_code error;
@@ -259,6 +281,9 @@ Result<std::unique_ptr<HttpServer>> HttpServer::create(const ServerConfig& confi
                                                        const ServedModel& model) {
   try {
     auto impl = std::make_unique<Impl>(config, engine, model);
+    if (auto prepared = impl->prepare(); !prepared) {
+      return std::unexpected(std::move(prepared).error());
+    }
     if (auto listening = impl->listen(); !listening) {
       return std::unexpected(std::move(listening).error());
     }

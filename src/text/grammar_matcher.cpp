@@ -57,6 +57,12 @@ void GrammarMatcher::Deleter::operator()(sluice_grammar* handle) const {
   sluice_grammar_free(handle);
 }
 
+Result<GrammarMatcher> GrammarMatcher::clone() const {
+  sluice_grammar* handle = nullptr;
+  SLUICE_TRY(rust_call("", sluice_grammar_clone, handle_.get(), &handle));
+  return GrammarMatcher(handle, mask_words_);
+}
+
 Result<void> GrammarMatcher::allowed_mask(std::span<std::uint32_t> mask) {
   if (mask.size() != mask_words_) {
     return fail(ErrorCode::invalid_argument, "mask: " + std::to_string(mask.size()) +

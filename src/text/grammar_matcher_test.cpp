@@ -219,6 +219,37 @@ TEST_F(GrammarMatcherTest, BigRepetitionsAreRefusedOrFast) {
   }
 }
 
+TEST_F(GrammarMatcherTest, ACloneGoesItsOwnWay) {
+  Result<GrammarMatcher> matcher = create(GrammarKind::regex, "(ab|cd)e");
+  ASSERT_TRUE(matcher);
+  EXPECT_TRUE(matcher->accept(*tokenizer_->token_id("a")));
+  Result<GrammarMatcher> clone = matcher->clone();
+  ASSERT_TRUE(clone);
+  EXPECT_EQ(allowed(*clone), allowed(*matcher));
+  EXPECT_TRUE(clone->accept(*tokenizer_->token_id("b")));
+  EXPECT_FALSE(matcher->accept(*tokenizer_->token_id("e")));
+  EXPECT_TRUE(clone->accept(*tokenizer_->token_id("e")));
+  EXPECT_TRUE(*clone->is_finished());
+  EXPECT_TRUE(matcher->accept(*tokenizer_->token_id("b")));
+}
+
+TEST_F(GrammarMatcherTest, WhitespaceInJsonHasAnEnd) {
+  Result<GrammarMatcher> matcher =
+      create(GrammarKind::json_schema, R"({"type": "object", "x-guidance": {"lenient": true}})");
+  ASSERT_TRUE(matcher) << matcher.error().message;
+  EXPECT_TRUE(matcher->accept(*tokenizer_->token_id("{")));
+  const std::vector<std::int32_t> blank = *tokenizer_->encode(" ", ControlTokens::literal);
+  const std::vector<std::int32_t> line = *tokenizer_->encode("\n", ControlTokens::literal);
+  EXPECT_TRUE(matcher->accept(line[0]));
+  int blanks = 0;
+  while (matcher->accept(blank[0])) {
+    ASSERT_LT(++blanks, 100);
+  }
+  EXPECT_GE(blanks, 16);
+  EXPECT_FALSE(matcher->accept(line[0]));
+  EXPECT_TRUE(matcher->accept(*tokenizer_->token_id("}")));
+}
+
 TEST_F(GrammarMatcherTest, OutlivesItsTokenizer) {
   Result<GrammarMatcher> matcher = create(GrammarKind::regex, "river, gate");
   ASSERT_TRUE(matcher);

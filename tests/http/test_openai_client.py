@@ -123,7 +123,7 @@ def test_reasoning_cut_by_the_limit(client):
     ({"messages": []}, "messages"),
     ({"messages": [{"role": "bot", "content": "x"}]}, "messages[0].role"),
     ({"functions": [{"name": "f"}]}, "functions"),
-    ({"response_format": {"type": "json_object"}}, "response_format"),
+    ({"response_format": {"type": "xml"}}, "response_format.type"),
     ({"stop": ["x"] * 17}, "stop"),
 ])
 def test_bad_requests_are_bad_request_errors(client, fields, param):

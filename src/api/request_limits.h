@@ -1,0 +1,15 @@
+// What the fields of a request are checked against.
+#pragma once
+
+#include <cstdint>
+
+namespace sluice {
+
+class GrammarCache;  // text/grammar_cache.h
+
+struct RequestLimits {
+  std::int64_t vocab_size = 0;       // token ids are in [0, this)
+  GrammarCache* grammars = nullptr;  // null: what needs one is refused
+};
+
+}  // namespace sluice
