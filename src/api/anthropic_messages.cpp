@@ -4,12 +4,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "api/anthropic_history.h"
 #include "api/anthropic_tools.h"
 #include "api/chat_prompt.h"
+#include "api/constraint_fields.h"
 #include "api/tool_fields.h"
 
 namespace sluice {
@@ -17,7 +20,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Budgets and efforts are not kept to yet: the answer then thinks as long as it likes.
+// Efforts are not kept to yet: the answer then thinks as long as it likes.
 bool read_thinking_config(JsonFields& body, bool enabled_by_default, MessagesRequest& request) {
   auto config = body.object("thinking");
   if (!config) {
@@ -30,18 +33,31 @@ bool read_thinking_config(JsonFields& body, bool enabled_by_default, MessagesReq
                                    config->path_of("type"), type.substr(0, 64)),
                        config->path_of("type"));
   }
+  constexpr std::int64_t kBudgetMin = 1;
+  if (const auto budget = config->integer("budget_tokens", {kBudgetMin, kTokensMaxMax})) {
+    // A budget as long as the answer would leave no room for one.
+    GenerationFields& generation = request.chat.generation;
+    const std::int64_t most =
+        std::max(generation.tokens_max.value_or(kTokensMaxMax) - 1, kBudgetMin);
+    generation.reasoning_tokens_max = std::min(*budget, most);
+  }
   request.omit_thinking = config->string("display").value_or("") == "omitted";
   config->ignore_rest();
   return type != "disabled";
 }
 
-void refuse_output_format(JsonFields& body) {
-  constexpr std::string_view kNoGrammar = "output cannot be constrained";
+// output_config.format, or the older output_format.
+void read_output_format(JsonFields& body, const RequestLimits& limits, ConstraintFields& fields) {
+  const auto take = [&](std::optional<JsonFields> format) {
+    if (auto grammar = format ? read_text_format(*format, limits) : nullptr) {
+      fields.grammar = std::move(grammar);
+    }
+  };
+  take(body.object("output_format"));
   if (auto config = body.object("output_config")) {
-    config->reject("format", kNoGrammar);
+    take(config->object("format"));
     config->ignore_rest();
   }
-  body.reject("output_format", kNoGrammar);
 }
 
 // The system text first, then the messages.
@@ -117,7 +133,7 @@ ApiResult<MessagesRequest> parse_messages_request(std::string body_text,
   for (std::string& text : read_stop_texts(body, "stop_sequences")) {
     generation.stop.push_back(std::move(text));
   }
-  refuse_output_format(body);
+  read_output_format(body, limits, generation.constraint);
   const bool thinking = read_thinking_config(body, defaults.thinking, request);
   read_conversation(body, thinking, request.chat);
   body.ignore_rest();
