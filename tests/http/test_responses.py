@@ -205,3 +205,20 @@ def test_responses_belong_to_their_key_and_may_not_be_kept():
             client.responses.retrieve(made.id)
     finally:
         assert process.stop() == 0
+
+
+def test_structured_outputs(client):
+    schema = {"type": "object", "properties": {"n": {"type": "boolean"}}, "required": ["n"], "additionalProperties": False}
+    wanted = PLAIN | {"max_output_tokens": 200, "text": {"format": {"type": "json_schema", "name": "x", "schema": schema, "strict": True}}}
+    response = client.responses.create(**wanted, **NO_THINKING)
+    assert list(json.loads(response.output_text)) == ["n"]
+    assert response.text.format.type == "json_schema" and response.text.format.name == "x"
+    with pytest.raises(openai.BadRequestError) as error:
+        client.responses.create(**wanted | {"text": {"format": {"type": "json_schema", "name": "x", "strict": True, "schema": {"if": {}}}}})
+    assert error.value.code == "invalid_json_schema" and error.value.param.startswith("text.format")
+
+
+def test_reasoning_budget(client):
+    response = client.responses.create(**PLAIN | {"max_output_tokens": 200}, extra_body={"thinking_budget": 16})
+    assert response.usage.output_tokens_details.reasoning_tokens < 80
+    assert response.output[-1].type == "message"
