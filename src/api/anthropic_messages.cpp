@@ -1,18 +1,18 @@
 // See anthropic_messages.h. What other dialects have as well is said in the form of chat
-// completions and read by the same readers: sampling, tools.
+// completions and read by the same readers: tools, thinking and its budget, the format of the
+// answer.
 #include "api/anthropic_messages.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "api/anthropic_history.h"
 #include "api/anthropic_tools.h"
 #include "api/chat_prompt.h"
-#include "api/constraint_fields.h"
+#include "api/thinking_fields.h"
 #include "api/tool_fields.h"
 
 namespace sluice {
@@ -20,43 +20,50 @@ namespace {
 
 namespace json = boost::json;
 
-// Efforts are not kept to yet: the answer then thinks as long as it likes.
-bool read_thinking_config(JsonFields& body, bool enabled_by_default, MessagesRequest& request) {
-  auto config = body.object("thinking");
-  if (!config) {
-    return enabled_by_default;
-  }
-  const std::string type = config->string("type").value_or("");
-  if (type != "enabled" && type != "adaptive" && type != "between_tools" && type != "disabled") {
-    body.report().fail(ApiErrorKind::invalid_value,
-                       fmt::format("{} is '{}', want enabled, adaptive or disabled",
-                                   config->path_of("type"), type.substr(0, 64)),
-                       config->path_of("type"));
-  }
-  constexpr std::int64_t kBudgetMin = 1;
-  if (const auto budget = config->integer("budget_tokens", {kBudgetMin, kTokensMaxMax})) {
-    // A budget as long as the answer would leave no room for one.
-    GenerationFields& generation = request.chat.generation;
-    const std::int64_t most =
-        std::max(generation.tokens_max.value_or(kTokensMaxMax) - 1, kBudgetMin);
-    generation.reasoning_tokens_max = std::min(*budget, most);
-  }
-  request.omit_thinking = config->string("display").value_or("") == "omitted";
-  config->ignore_rest();
-  return type != "disabled";
+bool is_effort(std::string_view word) {
+  constexpr std::string_view kWords[] = {"none", "minimal", "low", "medium",
+                                         "high", "xhigh",   "max"};
+  return std::ranges::find(kWords, word) != std::end(kWords);
 }
 
-// output_config.format, or the older output_format.
-void read_output_format(JsonFields& body, const RequestLimits& limits, ConstraintFields& fields) {
-  const auto take = [&](std::optional<JsonFields> format) {
-    if (auto grammar = format ? read_text_format(*format, limits) : nullptr) {
-      fields.grammar = std::move(grammar);
+// `thinking` decides whether the model thinks; the effort only how long.
+ThinkingFields read_thinking_config(JsonFields& body, JsonFields* output_config,
+                                    const ThinkingDefaults& defaults, MessagesRequest& request) {
+  json::object chat;
+  bool enabled = defaults.enabled;
+  if (auto config = body.object("thinking")) {
+    std::string type = config->string("type").value_or("");
+    type = type == "between_tools" ? "adaptive" : type;
+    enabled = type != "disabled";
+    request.omit_thinking = config->string("display").value_or("") == "omitted";
+    chat["thinking"] = json::object{{"type", type}};
+    if (const json::value* budget = config->find("budget_tokens"); budget != nullptr && enabled) {
+      chat["thinking"].get_object()["budget_tokens"] = *budget;
     }
-  };
-  take(body.object("output_format"));
-  if (auto config = body.object("output_config")) {
-    take(config->object("format"));
     config->ignore_rest();
+  }
+  const auto effort = output_config != nullptr ? output_config->string("effort") : std::nullopt;
+  if (effort && enabled) {
+    chat["reasoning_effort"] = is_effort(*effort) ? *effort : "high";
+  }
+  JsonFields fields(chat, "", body.report());
+  ThinkingFields thinking = read_thinking(fields, nullptr, defaults);
+  if (thinking.tokens_max >= 0 && request.chat.generation.tokens_max) {
+    const std::int64_t room = std::max<std::int64_t>(*request.chat.generation.tokens_max - 1, 1);
+    thinking.tokens_max = std::min(thinking.tokens_max, room);
+  }
+  return thinking;
+}
+
+void read_output_format(JsonFields& body, JsonFields* output_config, const RequestLimits& limits,
+                        GenerationFields& generation) {
+  auto format = output_config != nullptr ? output_config->object("format") : std::nullopt;
+  if (!format) {
+    format = body.object("output_format");
+  }
+  if (format) {
+    generation.constraint.grammar = read_text_format(*format, limits);
+    format->ignore_rest();
   }
 }
 
@@ -86,7 +93,7 @@ std::vector<ChatTurn> read_turns(JsonFields& body, const AnthropicTools& tools) 
   return turns;
 }
 
-void read_conversation(JsonFields& body, bool thinking, ChatRequest& request) {
+void read_conversation(JsonFields& body, ThinkingFields thinking, ChatRequest& request) {
   FieldReport& report = body.report();
   const AnthropicTools tools = read_anthropic_tools(body);
   std::vector<ChatTurn> turns = read_turns(body, tools);
@@ -101,11 +108,14 @@ void read_conversation(JsonFields& body, bool thinking, ChatRequest& request) {
   request.continuation = std::move(history.continuation);
   if (request.continuation) {
     // The answer goes on with the given text, after the given reasoning or an empty one.
-    thinking = !request.continuation->reasoning.empty();
+    thinking.enabled = !request.continuation->reasoning.empty();
   }
-  json::object variables{{"add_generation_prompt", true}, {"enable_thinking", thinking}};
+  json::object variables{{"add_generation_prompt", true}, {"enable_thinking", thinking.enabled}};
   if (!tool_fields.prompt_tools.empty()) {
     variables["tools"] = std::move(tool_fields.prompt_tools);
+  }
+  if (thinking.effort) {
+    variables["reasoning_effort"] = *thinking.effort;
   }
   request.history_calls = history_calls(history.turns);
   set_template_variables(std::move(variables), history.turns, request);
@@ -133,9 +143,15 @@ ApiResult<MessagesRequest> parse_messages_request(std::string body_text,
   for (std::string& text : read_stop_texts(body, "stop_sequences")) {
     generation.stop.push_back(std::move(text));
   }
-  read_output_format(body, limits, generation.constraint);
-  const bool thinking = read_thinking_config(body, defaults.thinking, request);
+  auto output_config = body.object("output_config");
+  JsonFields* config = output_config ? &*output_config : nullptr;
+  read_output_format(body, config, limits, generation);
+  const ThinkingFields thinking = read_thinking_config(body, config, defaults.thinking, request);
+  generation.reasoning_tokens_max = thinking.tokens_max;
   read_conversation(body, thinking, request.chat);
+  if (config != nullptr) {
+    config->ignore_rest();
+  }
   body.ignore_rest();
   if (report.failed()) {
     return std::unexpected(report.error());

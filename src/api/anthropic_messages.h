@@ -9,7 +9,8 @@ namespace sluice {
 
 // What holds when the request does not say.
 struct MessagesDefaults {
-  bool thinking = false;  // callers that do not ask for it read content[0].text
+  // Off: callers that do not ask for thinking read content[0].text.
+  ThinkingDefaults thinking = {.enabled = false};
 };
 
 struct MessagesRequest {

@@ -277,17 +277,18 @@ void add_api_options(CLI::App& command, ServerConfig& server) {
   command
       .add_option_function<std::string>(
           "--messages-thinking",
-          [&server](const std::string& value) { server.messages.thinking = value == "on"; },
+          [&server](const std::string& value) { server.messages.thinking.enabled = value == "on"; },
           "Thinking on /v1/messages when a request does not say: on or off")
       ->check(CLI::IsMember({"on", "off"}))
       ->default_str("off");
   command.add_flag("--enable-debug", server.debug, "Answer POST /debug/parse");
-  EffortBudgets& budgets = server.chat.thinking.budgets;
   command
       .add_option_function<std::vector<std::int64_t>>(
           "--effort-budgets",
-          [&budgets](const std::vector<std::int64_t>& given) {
-            budgets = {.minimal = given[0], .low = given[1], .medium = given[2]};
+          [&server](const std::vector<std::int64_t>& given) {
+            const EffortBudgets budgets{.minimal = given[0], .low = given[1], .medium = given[2]};
+            server.chat.thinking.budgets = budgets;
+            server.messages.thinking.budgets = budgets;
           },
           "Reasoning tokens that the efforts minimal, low and medium stand for")
       ->type_name("N,N,N")

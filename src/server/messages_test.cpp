@@ -133,7 +133,7 @@ TEST_F(ServerTest, MessagesWithThinking) {
 }
 
 TEST_F(ServerTest, MessagesThinkingByDefaultIfSetUpSo) {
-  config_.messages.thinking = true;
+  config_.messages.thinking.enabled = true;
   engine_.set_script({.tokens = tokens("so\n</think>\n\nHello")});
   start();
   EXPECT_EQ(post(kMessages, ask()).json().at("content").at(0).at("type"), "thinking");

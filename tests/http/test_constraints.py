@@ -242,7 +242,8 @@ def test_effort_budgets_of_the_server():
 
 def test_the_messages_dialect(http):
     schema = {"type": "object", "properties": {"n": {"enum": [1, 2]}}, "required": ["n"], "additionalProperties": False}
-    body = {"model": "tiny", "messages": USER, "max_tokens": 200, "thinking": {"type": "enabled", "budget_tokens": 9}}
+    body = {"model": "tiny", "messages": USER, "max_tokens": 200, "temperature": 0,
+            "thinking": {"type": "enabled", "budget_tokens": 9}}
     for fields in ({"output_config": {"format": {"type": "json_schema", "schema": schema}}},
                    {"output_format": {"type": "json_schema", "schema": schema}}):
         reply = http.post("/v1/messages", json=body | fields).json()

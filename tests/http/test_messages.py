@@ -218,6 +218,29 @@ def test_a_marked_block_can_be_reused(http, marked):
     assert created == ([reads[1], 0] if marked else [0, 0])
 
 
+def test_a_thinking_budget_is_kept(claude):
+    message = create(claude, max_tokens=200, thinking={"type": "enabled", "budget_tokens": 16})
+    spent = message.usage.output_tokens_details.thinking_tokens
+    assert [block.type for block in message.content][:1] == ["thinking"]
+    assert 16 <= spent < 120  # and the sentence that closes the reasoning
+    assert message.usage.output_tokens > spent
+    unknown = create(claude, thinking={"type": "adaptive"}, extra_body={"output_config": {"effort": "immense"}})
+    assert unknown.content[0].type == "thinking"
+
+
+def test_the_answer_follows_a_schema(http, claude):
+    schema = {"type": "object", "properties": {"yes": {"type": "boolean"}}, "required": ["yes"],
+              "additionalProperties": False}
+    form = {"type": "json_schema", "schema": schema}
+    for fields in ({"output_config": {"format": form}}, {"output_format": form}):
+        message = create(claude, max_tokens=200, extra_body=fields)
+        assert isinstance(json.loads(message.content[0].text)["yes"], bool)
+    bad = {"type": "json_schema", "schema": {"type": "nonsense"}}
+    reply = http.post("/v1/messages", json=ASK | {"output_config": {"format": bad}})
+    assert reply.status_code == 200  # as in chat without strict: any object
+    assert "output_config.format.schema" in reply.headers["x-ignored-params"]
+
+
 def test_prefill_goes_on(http, claude):
     prefilled = MESSAGES + [{"role": "assistant", "content": "Once upon"}]
     message = create(claude, messages=prefilled, thinking=THINKING)
