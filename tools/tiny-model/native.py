@@ -1,7 +1,8 @@
 """The pieces of reference.py for training: bfloat16 matrices, compiled from native/ at first use.
 
-Products run on AMX or, where there is none, on AVX-512. Each function is an autograd.Function around C functions on plain pointers. One thread: parallel
-training is by processes. x is float32; projections and what goes into the next product are bfloat16.
+Products run on AMX or, where there is none, on AVX-512. Each function is an autograd.Function around
+C functions on plain pointers. One thread: parallel training is by processes. x is float32; projections
+and what goes into the next product are bfloat16.
 """
 import ctypes
 import functools
