@@ -93,7 +93,8 @@ std::vector<ChatTurn> read_turns(JsonFields& body, const AnthropicTools& tools) 
   return turns;
 }
 
-void read_conversation(JsonFields& body, ThinkingFields thinking, ChatRequest& request) {
+void read_conversation(JsonFields& body, ThinkingFields thinking, const RequestLimits& limits,
+                       ChatRequest& request) {
   FieldReport& report = body.report();
   const AnthropicTools tools = read_anthropic_tools(body);
   std::vector<ChatTurn> turns = read_turns(body, tools);
@@ -101,7 +102,8 @@ void read_conversation(JsonFields& body, ThinkingFields thinking, ChatRequest& r
     return;
   }
   JsonFields chat_tools(tools.chat_fields, "", report);
-  ToolFields tool_fields = read_tool_fields(chat_tools);
+  ToolFields tool_fields = read_tool_fields(chat_tools, limits);
+  take_call_grammar(tool_fields.use, request.generation.constraint, report);
   request.tool_use = std::move(tool_fields.use);
 
   ChatHistory history = normalise_turns(std::move(turns), true);
@@ -148,7 +150,7 @@ ApiResult<MessagesRequest> parse_messages_request(std::string body_text,
   read_output_format(body, config, limits, generation);
   const ThinkingFields thinking = read_thinking_config(body, config, defaults.thinking, request);
   generation.reasoning_tokens_max = thinking.tokens_max;
-  read_conversation(body, thinking, request.chat);
+  read_conversation(body, thinking, limits, request.chat);
   if (config != nullptr) {
     config->ignore_rest();
   }

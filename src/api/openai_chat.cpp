@@ -100,7 +100,7 @@ json::object make_variables(const json::object* kwargs, const ThinkingFields& th
 }
 
 void read_messages_and_variables(JsonFields& body, const ChatDefaults& defaults,
-                                 ChatRequest& request) {
+                                 const RequestLimits& limits, ChatRequest& request) {
   FieldReport& report = body.report();
   std::vector<ChatTurn> turns;
   if (const json::value* messages = body.find("messages")) {
@@ -128,7 +128,8 @@ void read_messages_and_variables(JsonFields& body, const ChatDefaults& defaults,
                 "continue_final_message");
   }
   request.echo = body.boolean("echo").value_or(false);
-  ToolFields tools = read_tool_fields(body);
+  ToolFields tools = read_tool_fields(body, limits);
+  take_call_grammar(tools.use, request.generation.constraint, report);
   request.tool_use = std::move(tools.use);
   if (report.failed()) {
     return;
@@ -181,7 +182,7 @@ ChatRequest read_chat_request(JsonFields& body, const ChatDefaults& defaults,
   read_logprobs(body, request.generation);
   refuse_unsupported(body);
   read_reasoning_format(body, request);
-  read_messages_and_variables(body, defaults, request);
+  read_messages_and_variables(body, defaults, limits, request);
   return request;
 }
 

@@ -173,6 +173,7 @@ TEST(ChatRequest, ToolsReachTheTemplateAsSent) {
   const ToolUse& use = request->tool_use;
   ASSERT_NE(use.tools, nullptr);
   EXPECT_EQ(use.tools->tools.size(), 4U);
+  EXPECT_TRUE(use.tools->find("h")->strict);
   EXPECT_TRUE(use.tools->find("g")->find("z")->type.integer);
   EXPECT_TRUE(use.tools->find("later") != nullptr);
   EXPECT_TRUE(use.one_call);

@@ -7,8 +7,11 @@
 #include <memory>
 #include <string>
 
+#include "api/constraint_fields.h"
 #include "api/json_fields.h"
+#include "api/request_limits.h"
 #include "api/tool_set.h"
+#include "text/grammar_cache.h"
 
 namespace sluice {
 
@@ -19,6 +22,8 @@ struct ToolUse {
   std::shared_ptr<const ToolSet> tools = {};  // null: no tools, no calls
   bool forbidden = false;                     // tools are shown, but must not be called
   bool one_call = false;                      // the answer ends after the first call
+  bool must_call = false;
+  std::shared_ptr<const CompiledGrammar> grammar = {};  // of the content; null: free
 };
 
 struct ToolFields {
@@ -28,11 +33,19 @@ struct ToolFields {
 
 // tools, tool_choice and parallel_tool_calls of /v1/chat/completions. Order of tools and of keys
 // stays as sent. Tools with defer_loading can be called, but are not in the prompt.
-ToolFields read_tool_fields(JsonFields& body);
+// Choices that force a call, or leave some tools out, become a grammar; limits.grammars may be
+// null: then they are refused.
+ToolFields read_tool_fields(JsonFields& body, const RequestLimits& limits);
+
+// Makes the grammar of the calls, if there is one, that of the content. A call that must come
+// leaves no room for content of another form; calls that may come and another form are refused
+// together.
+void take_call_grammar(const ToolUse& use, ConstraintFields& constraint, FieldReport& report);
 
 // Adds a tool; `path` is where the request names it. Errors: the name, a name given before, the
 // number of tools, parameters that are no object.
 void declare_tool(const std::string& name, const boost::json::value* parameters,
-                  const std::string& path, ToolSet& tools, FieldReport& report);
+                  const std::string& path, ToolSet& tools, FieldReport& report,
+                  bool strict = false);
 
 }  // namespace sluice

@@ -13,11 +13,13 @@ namespace sluice {
 struct ToolParameter {
   std::string name;
   ParameterType type;
+  bool required = false;
 };
 
 struct Tool {
   std::string name;
   std::vector<ToolParameter> parameters;
+  bool strict = false;  // calls that are forced follow the schema
 
   // Null when the schema does not name it.
   const ToolParameter* find(std::string_view parameter) const;

@@ -39,15 +39,14 @@ void allow_calls(const Backend& backend, const ToolUse& use, AnswerRules& rules)
   rules.one_call = use.one_call;
 }
 
-// Tools are shown but must not be called: the token that opens a call is never chosen.
-void forbid_calls(const Backend& backend, const ToolUse& use, Request& request) {
+// Where tools are shown but must not be called, the token that opens a call is never chosen.
+GenerationFields generation_of(const Backend& backend, const ChatRequest& request) {
+  GenerationFields fields = request.generation;
   const auto call_token = backend.model->tokenizer.token_id(kCallOpen);
-  if (use.tools != nullptr && use.forbidden && call_token) {
-    constexpr float kNever = -100.0F;
-    auto& biases = request.sampling.logit_bias;
-    std::erase_if(biases, [&](const auto& bias) { return bias.first == *call_token; });
-    biases.emplace_back(*call_token, kNever);
+  if (request.tool_use.tools != nullptr && request.tool_use.forbidden && call_token) {
+    fields.constraint.bad_words.push_back({*call_token});
   }
+  return fields;
 }
 
 // Marks are hints: whatever keeps them from being found is no error.
@@ -103,7 +102,7 @@ ApiResult<EncodedChat> encode_chat(const Backend& backend, const ChatRequest& re
 ApiResult<GenerationPlan> plan_chat(const Backend& backend, const HttpRequest& http,
                                     ApiDialect dialect, const ChatRequest& request,
                                     const EncodedChat& encoded, const std::string& param) {
-  const GenerationFields& fields = request.generation;
+  const GenerationFields fields = generation_of(backend, request);
   if (const auto error = check_model(backend, fields)) {
     return std::unexpected(*error);
   }
@@ -125,7 +124,6 @@ ApiResult<GenerationPlan> plan_chat(const Backend& backend, const HttpRequest& h
   for (PlannedSequence& sequence : plan.sequences) {
     sequence.opening = echo_of(request);
     add_stable_positions(encoded.marked_positions, sequence.request);
-    forbid_calls(backend, request.tool_use, sequence.request);
   }
   if (!plan.sequences.empty()) {
     plan.on_call = [memory = backend.calls, owner = plan.sequences.front().request.cache_salt](

@@ -14,6 +14,7 @@
 #include "api/openai_chat_reply.h"
 #include "api/tool_fields.h"
 #include "server/error_map.h"
+#include "server/generation_plan.h"
 
 namespace sluice {
 namespace {
@@ -45,7 +46,7 @@ void read_chunks(JsonFields& body, ParseRequest& request) {
   }
 }
 
-ApiResult<ParseRequest> read_request(std::string text) {
+ApiResult<ParseRequest> read_request(std::string text, const RequestLimits& limits) {
   const auto object = parse_json_object(std::move(text));
   if (!object) {
     return std::unexpected(object.error());
@@ -54,7 +55,7 @@ ApiResult<ParseRequest> read_request(std::string text) {
   JsonFields body(*object, "", report);
   ParseRequest request;
   read_chunks(body, request);
-  request.tool_use = read_tool_fields(body).use;
+  request.tool_use = read_tool_fields(body, limits).use;
   request.thinking_open = body.boolean("thinking_open").value_or(false);
   const std::string finish = body.string("finish").value_or("stop");
   request.cut = finish == "length";
@@ -148,8 +149,8 @@ class DebugParse {
 
 }  // namespace
 
-void handle_debug_parse(const Backend&, const std::shared_ptr<Exchange>& exchange) {
-  const auto request = read_request(exchange->take_body());
+void handle_debug_parse(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
+  const auto request = read_request(exchange->take_body(), request_limits(backend));
   if (!request) {
     exchange->reply(openai_error_response(request.error()));
     return;

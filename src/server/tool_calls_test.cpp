@@ -4,6 +4,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 
+#include "request/token_constraint.h"
 #include "server/test_server.h"
 
 namespace sluice {
@@ -136,11 +137,26 @@ TEST_F(ToolCallTest, WithToolChoiceNoneTheMarkupIsTextAndItsTokenIsNeverChosen) 
   EXPECT_EQ(none.at("choices").at(0).at("message").at("content").as_string(), call("a"));
   EXPECT_EQ(none.at("choices").at(0).at("finish_reason"), "stop");
   EXPECT_EQ(none.at("usage").at("prompt_tokens"), automatic.at("usage").at("prompt_tokens"));
-  const TokenId opener = model().tokenizer.token_id("<tool_call>").value();
-  const auto biases = engine_.requests().at(0).sampling.logit_bias;
-  ASSERT_EQ(biases.size(), 1U);
-  EXPECT_EQ(biases[0].first, opener);
-  EXPECT_TRUE(engine_.requests().at(1).sampling.logit_bias.empty());
+  const auto requests = engine_.requests();
+  EXPECT_EQ(requests.at(1).constraint, nullptr);
+  ASSERT_NE(requests.at(0).constraint, nullptr);
+  auto constraint = requests.at(0).constraint->start().value();
+  const auto opener = static_cast<std::size_t>(model().tokenizer.token_id("<tool_call>").value());
+  std::vector<std::uint32_t> allowed(opener / 32 + 1, ~std::uint32_t{0});
+  EXPECT_TRUE(constraint->narrow(allowed).value());
+  EXPECT_EQ(allowed[opener / 32] >> (opener % 32) & 1U, 0U);
+}
+
+TEST_F(ToolCallTest, AForcedCallIsAGrammar) {
+  engine_.set_script({.tokens = tokens("</think>" + call("a"))});
+  start();
+  for (const char* choice :
+       {R"("required")", R"({"type":"function","function":{"name":"read"}})",
+        R"({"type":"allowed_tools","mode":"auto","tools":[{"name":"read"}]})"}) {
+    const TestReply reply = post(kChat, fields("\"tool_choice\":" + std::string(choice)));
+    EXPECT_EQ(reply.json().at("choices").at(0).at("finish_reason"), "tool_calls") << choice;
+    EXPECT_NE(engine_.requests().back().constraint, nullptr);
+  }
 }
 
 TEST_F(ToolCallTest, LogprobsLeaveMarkupOut) {

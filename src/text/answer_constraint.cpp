@@ -77,6 +77,7 @@ class AnswerConstraint final : public TokenConstraint {
   void force(std::span<const TokenId> tokens);
 
   const AnswerConstraintOptions& options() const { return shared_->options; }
+  bool may_call_instead() const { return options().call_token && !options().grammar_has_calls; }
 
   std::shared_ptr<const Shared> shared_;
   std::optional<GrammarMatcher> matcher_;
@@ -113,7 +114,7 @@ Result<bool> AnswerConstraint::narrow(Mask allowed) {
     narrowed = narrow_reasoning(allowed);
   } else if (matcher_) {
     SLUICE_TRY(matcher_->allowed_mask(grammar_mask_));
-    if (!content_begun_ && options().call_token) {
+    if (!content_begun_ && may_call_instead()) {
       set(grammar_mask_, *options().call_token);
     }
     intersect(allowed, grammar_mask_);
@@ -136,6 +137,9 @@ bool AnswerConstraint::narrow_reasoning(Mask allowed) const {
   if (matcher_) {
     for (const TokenId id : options().stop_ids) {
       clear(allowed, id);
+    }
+    if (options().grammar_has_calls && options().call_token) {
+      clear(allowed, *options().call_token);
     }
     for (const TagOverrun& overrun : shared_->thinking->tag_overruns) {
       if (reasoning_tail_.ends_with(kThinkingCloseTag.substr(0, overrun.tag_bytes_before))) {
@@ -182,7 +186,7 @@ Result<void> AnswerConstraint::accept(TokenId token) {
     forced_.pop_front();
   } else if (inside_reasoning_) {
     accept_reasoning(token);
-  } else if (matcher_ && !content_begun_ && token == options().call_token) {
+  } else if (matcher_ && !content_begun_ && may_call_instead() && token == options().call_token) {
     matcher_.reset();
   } else if (matcher_) {
     content_begun_ = true;

@@ -29,6 +29,9 @@ struct AnswerConstraintOptions {
   std::shared_ptr<const CompiledGrammar> grammar = nullptr;
   // Opens a tool call where the answer may be one instead of content: after it everything is free.
   std::optional<TokenId> call_token = std::nullopt;
+  // The grammar itself says where calls stand: then call_token frees nothing, and reasoning, where
+  // a call would count as one, cannot have it.
+  bool grammar_has_calls = false;
   std::int64_t tokens_min = 0;  // before that many no stop id may come, unless nothing else can
   std::vector<TokenId> stop_ids = {};                // the model's and the request's
   std::vector<std::vector<TokenId>> bad_words = {};  // sequences that must not occur, none empty

@@ -150,6 +150,19 @@ TEST_F(AnswerConstraintTest, ACallMayStandForTheContent) {
   EXPECT_TRUE(may_come(*early, eos_)) << "a call inside the reasoning ends it";
 }
 
+TEST_F(AnswerConstraintTest, AGrammarOfCallsSaysWhereTheyStand) {
+  const TokenId call = *tokenizer().token_id("<tool_call>");
+  const auto constraint = start({.starts_inside_reasoning = true,
+                                 .grammar = grammar("ab"),
+                                 .call_token = call,
+                                 .grammar_has_calls = true,
+                                 .stop_ids = {eos_}});
+  EXPECT_FALSE(may_come(*constraint, call)) << "a call in the reasoning would be one";
+  accept(*constraint, "hm</think>\n\n");
+  EXPECT_FALSE(may_come(*constraint, call)) << "only where the grammar has it";
+  EXPECT_TRUE(may_come(*constraint, encode("a")[0]));
+}
+
 TEST_F(AnswerConstraintTest, EverySequenceStartsAnew) {
   const auto factory =
       make_answer_constraint({.grammar = grammar("ab|cd")}, tokenizer(), thinking());

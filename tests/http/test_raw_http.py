@@ -65,7 +65,7 @@ def test_ignored_fields_are_named(http):
     reply = http.post(CHAT, json=BODY | {"diagnostics": {"x": 1}, "store": False, "messages": [
         {"role": "user", "content": [{"type": "text", "text": "Hi", "cache_control": {"type": "ephemeral"}}]}]})
     assert reply.status_code == 200
-    assert set(reply.headers["x-ignored-params"].split(",")) == {"diagnostics", "store", "messages[0].content[0].cache_control"}
+    assert set(reply.headers["x-ignored-params"].split(",")) == {"diagnostics", "store"}
     fifty = {f"unknown_{i}": {"deep": [i]} for i in range(50)}
     assert http.post(CHAT, json=BODY | fifty).status_code == 200
 

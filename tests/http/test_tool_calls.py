@@ -117,3 +117,48 @@ def test_debug_parse(agent):
         "/debug/parse", body=body, cast_to=object)
     assert json.loads(reply["message"]["tool_calls"][0]["function"]["arguments"]) == {"at": "Room 7"}
     assert reply["finish_reason"] == "tool_calls"
+
+
+FORCED = [
+    {"type": "function", "function": {"name": "stop", "parameters": {"type": "object", "properties": {}}}},
+    {"type": "function", "function": {"name": "pick", "strict": True, "parameters": {
+        "type": "object", "required": ["colour"],
+        "properties": {"colour": {"enum": ["red", "blue"]}, "count": {"type": "boolean"}}}}}]
+
+
+def forced(client, choice, **fields):
+    reply = client.chat.completions.create(
+        model="any", messages=QUESTION, tools=FORCED, tool_choice=choice, max_tokens=400, parallel_tool_calls=False,
+        extra_body={"thinking_budget": 16}, **fields)
+    return reply.choices[0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_forced_calls_after_free_reasoning(client, seed):
+    """The embedded model knows nothing: what it says is the grammar's doing."""
+    def pick(name):
+        return {"type": "function", "function": {"name": name}}
+    for choice, names in (("required", {"stop", "pick"}), (pick("pick"), {"pick"}), (pick("stop"), {"stop"})):
+        answer = forced(client, choice, seed=seed)
+        assert answer.finish_reason == "tool_calls", answer
+        (call,) = answer.message.tool_calls
+        assert call.function.name in names
+        arguments = json.loads(call.function.arguments)
+        if call.function.name == "pick":
+            assert arguments["colour"] in ("red", "blue")
+            assert set(arguments) <= {"colour", "count"} and isinstance(arguments.get("count", True), bool)
+        else:
+            assert arguments == {}
+
+
+def test_an_allowed_subset_is_obeyed(client):
+    subset = {"type": "allowed_tools", "allowed_tools": {
+        "mode": "required", "tools": [{"type": "function", "function": {"name": "stop"}}]}}
+    (call,) = forced(client, subset, seed=1).message.tool_calls
+    assert call.function.name == "stop"
+
+
+def test_unknown_names_are_refused(client):
+    with pytest.raises(openai.BadRequestError) as error:
+        forced(client, {"type": "function", "function": {"name": "nothing"}})
+    assert error.value.body["param"] == "tool_choice"
