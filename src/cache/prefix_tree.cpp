@@ -304,7 +304,8 @@ void PrefixTree::check_siblings(NodeId id) const {
   for (NodeId child = node(id).last_child; child != kNone; child = node(child).earlier_sibling) {
     SLUICE_CHECK(node(child).parent == id);
     SLUICE_CHECK(node(child).later_sibling == later);
-    SLUICE_CHECK(++children <= node(id).children);
+    ++children;
+    SLUICE_CHECK(children <= node(id).children);
     later = child;
   }
   SLUICE_CHECK(children == node(id).children);

@@ -288,6 +288,7 @@ void GenerationRun::take_end(std::size_t index, const GenerationFinished& finish
         std::max<std::int64_t>(finished.usage.completion_tokens - choice.parser.token_count(), 0);
   }
   take_cached_tokens(choice, finished.usage.cached_tokens);
+  choice.reuse = finished.reuse;
   AnswerEnd end;
   const bool at_limit = cut && !choice.parser.has_ended();
   end.reason = at_limit ? FinishReason::length : FinishReason::stop;
@@ -303,7 +304,7 @@ void GenerationRun::take_end(std::size_t index, const GenerationFinished& finish
   }
   if (plan_.timings) {
     end.timings = finished.timings;
-    end.reuse = finished.reuse;
+    end.reuse = choice.reuse;
   }
   if (plan_.stream) {
     send(plan_.format->end(index, end, std::exchange(choice.unsent_token_ids, {}), usage_));
@@ -312,7 +313,6 @@ void GenerationRun::take_end(std::size_t index, const GenerationFinished& finish
   meter_->ended(at_limit ? AnswerOutcome::length : AnswerOutcome::stop,
                 {.complete = complete, .truncated = choice.call_count - complete});
   choice.answer.end = std::move(end);
-  choice.reuse = finished.reuse;
   choice.ended = true;
   ++ended_count_;
 }
@@ -478,10 +478,11 @@ void GenerationRun::add_ignored(HttpResponse& response) const {
 
 // Of each prompt; the further answers to it start from the same prompt.
 void GenerationRun::add_reuse(HttpResponse& response) const {
+  const auto turn_start = backend_.model->tokenizer.token_id("<|im_start|>");
   std::string header;
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     if (choices_[i].counts_prompt && choices_[i].reuse) {
-      append_reuse(header, *choices_[i].reuse, plan_.sequences[i].request.token_ids.size());
+      append_reuse(header, *choices_[i].reuse, plan_.sequences[i].request.token_ids, turn_start);
     }
   }
   if (!header.empty()) {

@@ -62,15 +62,20 @@ TEST(ServerMetrics, LabelsAreOurOwnWords) {
 
 TEST(ReuseHeader, SaysWhatIsKnownOfEachPrompt) {
   std::string header;
+  std::vector<TokenId> prompt(300, 5);
+  prompt[0] = prompt[100] = prompt[150] = prompt[151] = 9;
   append_reuse(
       header,
-      {.tokens = 64, .stored_tokens = 128, .limit = ReuseLimit::no_state, .diverged_at = 150}, 300);
-  append_reuse(header, {.limit = ReuseLimit::prompt_short}, 5);
+      {.tokens = 64, .stored_tokens = 128, .limit = ReuseLimit::no_state, .diverged_at = 150},
+      prompt, 9);
+  append_reuse(header, {.limit = ReuseLimit::prompt_short}, std::vector<TokenId>(5), 9);
+  append_reuse(header, {.limit = ReuseLimit::diverged, .diverged_at = 3}, prompt, std::nullopt);
   EXPECT_EQ(header,
-            "reused=64; stored=128; prompt=300; reason=no_state; diverged_at=150, "
-            "reused=0; stored=0; prompt=5; reason=prompt_short");
+            "reused=64; stored=128; prompt=300; reason=no_state; diverged_at=150; turn=2, "
+            "reused=0; stored=0; prompt=5; reason=prompt_short, "
+            "reused=0; stored=0; prompt=300; reason=diverged; diverged_at=3");
   for (int i = 0; i < 100; ++i) {
-    append_reuse(header, {}, 1);
+    append_reuse(header, {}, prompt, 9);
   }
   EXPECT_LE(header.size(), 1024U);
 }

@@ -159,6 +159,17 @@ def test_where_a_prompt_left_the_stored_one(metered):
         assert f"diverged_at={at}" in reply.headers["x-sluice-reuse"]
 
 
+def test_the_turn_that_changed_is_named(metered):
+    messages = [{"role": role, "content": f"{i}: " + "so it goes, and so on. " * 20}
+                for i, role in enumerate(["system", "user", "assistant", "user", "assistant", "user"])]
+    body = {"messages": messages, "max_tokens": 1}
+    metered.post(CHAT, json=body)
+    for turn in (4, 2, 0):
+        messages[turn]["content"] = "Changed. " + messages[turn]["content"]
+        reply = metered.post(CHAT, json=body)
+        assert f"; turn={turn}" in reply.headers["x-sluice-reuse"], reply.headers["x-sluice-reuse"]
+
+
 def test_a_stream_tells_its_reuse_in_its_timings(metered):
     body = {"messages": [{"role": "user", "content": "Hello there. " * 40}], "max_tokens": 3, "stream": True}
     for reused in (False, True):
