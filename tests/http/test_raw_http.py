@@ -130,7 +130,7 @@ def test_health_stays_quick_beside_work(http):
 @pytest.mark.parametrize("signals, ends_properly", [(1, True), (2, False)])
 def test_sigterm(signals, ends_properly):
     process = ServerProcess("--context", 2048)
-    body = json.dumps(BODY | {"max_tokens": 300, "ignore_eos": True, "stream": True}).encode()
+    body = json.dumps(BODY | {"max_tokens": 1900, "ignore_eos": True, "stream": True}).encode()
     with process.connect() as connection:
         connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
         received = connection.recv(4096)
