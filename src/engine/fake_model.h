@@ -130,7 +130,6 @@ class FakeModel final : public Qwen3_5 {
   }
 
  private:
-
   State* state_of(const CacheMemory& cache, const SequenceSlice& slice) const {
     return reinterpret_cast<State*>(cache.state_slots) + slice.state_slot;
   }
