@@ -40,7 +40,7 @@ struct Wishes {
 void read_budget(JsonFields& fields, std::string_view key, Wishes& wishes) {
   const auto tokens = fields.integer(key, {-1, std::numeric_limits<std::int64_t>::max()});
   if (tokens && !wishes.budget) {
-    wishes.budget = *tokens;
+    wishes.budget = tokens;
   }
 }
 

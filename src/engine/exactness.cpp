@@ -173,6 +173,7 @@ class Check {
       length = std::clamp(length / 64 * 64 + below(3) - 1, std::int64_t{1}, most);
     }
     std::vector<TokenId> prompt;
+    prompt.reserve(static_cast<std::size_t>(length));
     for (std::int64_t i = 0; i < length; ++i) {
       prompt.push_back(token_at(options_.seed, family, i, model_.config().vocab_size));
     }
@@ -292,6 +293,7 @@ Result<std::vector<std::string>> check_state_reset(Qwen3_5& model, std::int64_t 
   constexpr std::int64_t kAnswerTokens = 16;
   const auto request_of = [&](std::int64_t family, std::int64_t length) {
     Request request;
+    request.token_ids.reserve(static_cast<std::size_t>(length));
     for (std::int64_t i = 0; i < length; ++i) {
       request.token_ids.push_back(token_at(seed, family, i, model.config().vocab_size));
     }

@@ -1,5 +1,6 @@
 """What the commands print when all is well."""
 import json
+import os
 import re
 import signal
 import struct
@@ -120,20 +121,24 @@ def test_inspect_prints_config_and_memory():
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_validate_finds_every_answer_to_be_the_one_it_would_be_alone(seed):
-    run = sluice("validate", "--exactness", "--rounds", 3, "--seed", seed, "--threads", 1, "--json")
+    slow = os.environ.get("SLUICE_FORCE_ISA") == "ref"
+    rounds, requests, prompt_tokens = (1, 6, 130) if slow else (3, 30, 700)
+    run = sluice("validate", "--exactness", "--rounds", rounds, "--requests", requests, "--prompt-tokens", prompt_tokens,
+                 "--seed", seed, "--threads", 1, "--json")
     assert run.returncode == 0, run.stdout
     report = json.loads(run.stdout)
     assert report["pass"] is True
     exactness = report["exactness"]
-    assert (exactness["compared"], exactness["differences"], exactness["examples"]) == (90, 0, [])
-    assert exactness["reused_tokens"] > 0 and exactness["evictions"] > 0 and exactness["running_max"] > 4
+    assert (exactness["compared"], exactness["differences"], exactness["examples"]) == (rounds * requests, 0, [])
+    if not slow:
+        assert exactness["reused_tokens"] > 0 and exactness["evictions"] > 0 and exactness["running_max"] > 4
 
 
 def test_validate_reads_well():
-    run = sluice("validate", "--rounds", 1, "--requests", 5, "--long", 1000, "--threads", 1, "--quiet")
+    run = sluice("validate", "--rounds", 1, "--requests", 5, "--prompt-tokens", 100, "--long", 300, "--threads", 1, "--quiet")
     assert run.returncode == 0
     assert "5 answers compared with the same request alone, 0 differ" in run.stdout
-    assert "state reset: short and long (1000 tokens) in turns, 0 of 8 differ" in run.stdout
+    assert "state reset: short and long (300 tokens) in turns, 0 of 8 differ" in run.stdout
     assert run.stdout.endswith("\npass\n")
 
 
