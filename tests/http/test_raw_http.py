@@ -127,10 +127,11 @@ def test_health_stays_quick_beside_work(http):
         assert time.monotonic() - begin < 2
 
 
-@pytest.mark.parametrize("signals, ends_properly", [(1, True), (2, False)])
-def test_sigterm(signals, ends_properly):
+# A stream of 300 tokens ends well within the time that one signal leaves; one of 1,900 outlives two.
+@pytest.mark.parametrize(("signals", "tokens", "ends_properly"), [(1, 300, True), (2, 1900, False)])
+def test_sigterm(signals, tokens, ends_properly):
     process = ServerProcess("--context", 2048)
-    body = json.dumps(BODY | {"max_tokens": 1900, "ignore_eos": True, "stream": True}).encode()
+    body = json.dumps(BODY | {"max_tokens": tokens, "ignore_eos": True, "stream": True}).encode()
     with process.connect() as connection:
         connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
         received = connection.recv(4096)
