@@ -1,4 +1,5 @@
 """A running `sluice serve`. The program is ${SLUICE_BUILD:-build/release}/sluice."""
+import contextlib
 import json
 import os
 import queue
@@ -10,6 +11,8 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+
+import httpx
 
 ROOT = Path(__file__).resolve().parents[2]
 SLUICE = ROOT / os.environ.get("SLUICE_BUILD", "build/release") / "sluice"
@@ -103,3 +106,17 @@ def eventually(condition, seconds=10.0):
             return True
         time.sleep(0.02)
     return condition()
+
+
+@contextlib.contextmanager
+def serving(*arguments):
+    """A client of a server of its own over the embedded model, which must end well."""
+    process = ServerProcess("--context", 4096, *arguments)
+    with httpx.Client(base_url=process.url, timeout=120) as client:
+        yield client
+    assert process.stop() == 0, "".join(process.log)
+
+
+def tokens(count, seed=1):
+    """A prompt of token ids; those of one seed begin alike."""
+    return [(seed * 7919 + i * i * 31 + i) % 1400 for i in range(count)]

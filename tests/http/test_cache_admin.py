@@ -3,21 +3,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from server_process import ServerProcess
+from server_process import ServerProcess, serving, tokens
 
 FLUSH = "/v1/cache/flush"
 
 
 @pytest.fixture()
 def admin():
-    process = ServerProcess("--context", 4096, "--sequences", 4)
-    with httpx.Client(base_url=process.url, timeout=120) as made:
-        yield made
-    assert process.stop() == 0, "".join(process.log)
-
-
-def tokens(count, seed=1):
-    return [(seed * 7919 + i * i * 31 + i) % 1400 for i in range(count)]
+    with serving("--sequences", 4) as client:
+        yield client
 
 
 def complete(client, prompt, **fields):

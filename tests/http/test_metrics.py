@@ -2,7 +2,7 @@
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from server_process import ServerProcess, eventually
+from server_process import eventually, serving, tokens
 
 CHAT = "/v1/chat/completions"
 
@@ -43,14 +43,8 @@ class Scrape:
 @pytest.fixture()
 def metered():
     """A server nobody else has used."""
-    process = ServerProcess("--context", 4096, "--sequences", 4)
-    with httpx.Client(base_url=process.url, timeout=120) as made:
-        yield made
-    assert process.stop() == 0, "".join(process.log)
-
-
-def tokens(count, seed=1):
-    return [(seed * 7919 + i * i * 31 + i) % 1400 for i in range(count)]
+    with serving("--sequences", 4) as client:
+        yield client
 
 
 def complete(client, prompt, **fields):

@@ -1,14 +1,8 @@
 """Prefix reuse through the whole server: what is reused, and that nobody can tell from the answer."""
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
-import httpx
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from server_process import ServerProcess  # noqa: E402
+from server_process import serving, tokens
 
 BLOCK = 64
 
@@ -16,22 +10,14 @@ BLOCK = 64
 @pytest.fixture(scope="module")
 def cold():
     """A server that keeps nothing."""
-    process = ServerProcess("--context", 4096, "--cache-memory", 0)
-    with httpx.Client(base_url=process.url, timeout=120) as made:
-        yield made
-    assert process.stop() == 0, "".join(process.log)
+    with serving("--cache-memory", 0) as client:
+        yield client
 
 
 @pytest.fixture()
 def warm():
-    process = ServerProcess("--context", 4096, "--sequences", 8)
-    with httpx.Client(base_url=process.url, timeout=120) as made:
-        yield made
-    assert process.stop() == 0, "".join(process.log)
-
-
-def tokens(count, seed=1):
-    return [(seed * 7919 + i * i * 31 + i) % 1400 for i in range(count)]
+    with serving("--sequences", 8) as client:
+        yield client
 
 
 def complete(client, prompt, **fields):
