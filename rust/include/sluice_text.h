@@ -92,7 +92,7 @@ struct sluice_tokenizer;
  * A byte string owned by the caller: free it with sluice_bytes_free(). data is null when len is 0.
  */
 struct sluice_bytes {
-  uint8_t* data;
+  uint8_t *data;
   size_t len;
 };
 
@@ -100,7 +100,7 @@ struct sluice_bytes {
  * Token ids owned by the caller: free them with sluice_ids_free(). data is null when len is 0.
  */
 struct sluice_ids {
-  int32_t* data;
+  int32_t *data;
   size_t len;
 };
 
@@ -116,7 +116,7 @@ struct sluice_range {
  * Ranges owned by the caller: free them with sluice_ranges_free(). data is null when len is 0.
  */
 struct sluice_ranges {
-  struct sluice_range* data;
+  struct sluice_range *data;
   size_t len;
 };
 
@@ -128,12 +128,12 @@ struct sluice_tokenizer_source {
    * sizeof(sluice_tokenizer_source) of the caller.
    */
   size_t struct_size;
-  const uint8_t* tokenizer_json;
+  const uint8_t *tokenizer_json;
   size_t tokenizer_json_len;
   /**
    * May be null: then no token is added and there is no eos_token.
    */
-  const uint8_t* tokenizer_config_json;
+  const uint8_t *tokenizer_config_json;
   size_t tokenizer_config_json_len;
 };
 
@@ -145,12 +145,12 @@ struct sluice_encode_input {
    * sizeof(sluice_encode_input) of the caller.
    */
   size_t struct_size;
-  const uint8_t* text;
+  const uint8_t *text;
   size_t text_len;
   /**
    * Where spellings of control tokens are ordinary characters: ascending, disjoint.
    */
-  const struct sluice_range* literal_ranges;
+  const struct sluice_range *literal_ranges;
   size_t literal_ranges_len;
   /**
    * Ordinary characters everywhere.
@@ -170,33 +170,33 @@ struct sluice_grammar_source {
    * One of sluice_grammar_kind.
    */
   int32_t kind;
-  const uint8_t* text;
+  const uint8_t *text;
   size_t text_len;
   /**
    * Tokens that end the sequence; at least one.
    */
-  const int32_t* stop_ids;
+  const int32_t *stop_ids;
   size_t stop_ids_len;
 };
 
 #ifdef __cplusplus
 extern "C" {
-#endif  // __cplusplus
+#endif // __cplusplus
 
 /**
  * The code of an error object; SLUICE_TEXT_OK for null.
  */
-enum sluice_text_code sluice_text_error_code(const struct sluice_text_error* error);
+enum sluice_text_code sluice_text_error_code(const struct sluice_text_error *error);
 
 /**
  * The message of an error object: UTF-8, valid until the object is freed. Returns its length.
  */
-size_t sluice_text_error_message(const struct sluice_text_error* error, const uint8_t** data);
+size_t sluice_text_error_message(const struct sluice_text_error *error, const uint8_t **data);
 
 /**
  * All functions that free something accept null.
  */
-void sluice_text_error_free(struct sluice_text_error* error);
+void sluice_text_error_free(struct sluice_text_error *error);
 
 void sluice_bytes_free(struct sluice_bytes bytes);
 
@@ -207,113 +207,123 @@ void sluice_ranges_free(struct sluice_ranges ranges);
 /**
  * Builds a tokenizer from its files. Errors: corrupt_data, unsupported, resource_exhausted.
  */
-enum sluice_text_code sluice_tokenizer_new(const struct sluice_tokenizer_source* source,
-                                           struct sluice_tokenizer** tokenizer,
-                                           struct sluice_text_error** error);
+enum sluice_text_code sluice_tokenizer_new(const struct sluice_tokenizer_source *source,
+                                           struct sluice_tokenizer **tokenizer,
+                                           struct sluice_text_error **error);
 
-void sluice_tokenizer_free(struct sluice_tokenizer* tokenizer);
+void sluice_tokenizer_free(struct sluice_tokenizer *tokenizer);
 
 /**
  * Text to ids. Errors: invalid_argument (not UTF-8, bad ranges), resource_exhausted.
  */
-enum sluice_text_code sluice_tokenizer_encode(const struct sluice_tokenizer* tokenizer,
-                                              const struct sluice_encode_input* input,
-                                              struct sluice_ids* ids,
-                                              struct sluice_text_error** error);
+enum sluice_text_code sluice_tokenizer_encode(const struct sluice_tokenizer *tokenizer,
+                                              const struct sluice_encode_input *input,
+                                              struct sluice_ids *ids,
+                                              struct sluice_text_error **error);
 
 /**
  * Ids to text; bytes that are not UTF-8 become U+FFFD. Error: invalid_argument (no such id).
  */
-enum sluice_text_code sluice_tokenizer_decode(const struct sluice_tokenizer* tokenizer,
-                                              const int32_t* ids, size_t ids_len,
-                                              bool skip_special_tokens, struct sluice_bytes* text,
-                                              struct sluice_text_error** error);
+enum sluice_text_code sluice_tokenizer_decode(const struct sluice_tokenizer *tokenizer,
+                                              const int32_t *ids,
+                                              size_t ids_len,
+                                              bool skip_special_tokens,
+                                              struct sluice_bytes *text,
+                                              struct sluice_text_error **error);
 
 /**
- * The bytes of one token, valid until the tokenizer is freed. Returns their number; 0 for an id
- * without a token.
+ * The bytes of one token, valid until the tokenizer is freed. Returns their number; 0 for an id without
+ * a token.
  */
-size_t sluice_tokenizer_token_bytes(const struct sluice_tokenizer* tokenizer, int32_t id,
-                                    const uint8_t** data);
+size_t sluice_tokenizer_token_bytes(const struct sluice_tokenizer *tokenizer,
+                                    int32_t id,
+                                    const uint8_t **data);
 
 /**
  * Whether decoding with skip_special_tokens leaves this token out.
  */
-bool sluice_tokenizer_is_special(const struct sluice_tokenizer* tokenizer, int32_t id);
+bool sluice_tokenizer_is_special(const struct sluice_tokenizer *tokenizer, int32_t id);
 
 /**
  * The id of an exact token spelling, or -1.
  */
-int32_t sluice_tokenizer_token_id(const struct sluice_tokenizer* tokenizer, const uint8_t* token,
+int32_t sluice_tokenizer_token_id(const struct sluice_tokenizer *tokenizer,
+                                  const uint8_t *token,
                                   size_t token_len);
 
 /**
  * Largest id + 1; 0 for null.
  */
-int32_t sluice_tokenizer_vocab_size(const struct sluice_tokenizer* tokenizer);
+int32_t sluice_tokenizer_vocab_size(const struct sluice_tokenizer *tokenizer);
 
 /**
  * The id of the token named eos_token in tokenizer_config.json, or -1.
  */
-int32_t sluice_tokenizer_eos_token_id(const struct sluice_tokenizer* tokenizer);
+int32_t sluice_tokenizer_eos_token_id(const struct sluice_tokenizer *tokenizer);
 
 /**
  * Compiles a template. Error: corrupt_data (syntax, with line).
  */
-enum sluice_text_code sluice_chat_template_new(const uint8_t* source, size_t source_len,
-                                               struct sluice_chat_template** chat_template,
-                                               struct sluice_text_error** error);
+enum sluice_text_code sluice_chat_template_new(const uint8_t *source,
+                                               size_t source_len,
+                                               struct sluice_chat_template **chat_template,
+                                               struct sluice_text_error **error);
 
-void sluice_chat_template_free(struct sluice_chat_template* chat_template);
+void sluice_chat_template_free(struct sluice_chat_template *chat_template);
 
 /**
  * Renders a JSON object of variables. `literal_ranges` receives where `text` spells control tokens
  * in characters that came from the variables. Errors: invalid_argument (the JSON, or the template's
  * own words when it calls raise_exception), resource_exhausted (it ran too long).
  */
-enum sluice_text_code sluice_chat_template_render(
-    const struct sluice_chat_template* chat_template, const struct sluice_tokenizer* tokenizer,
-    const uint8_t* variables_json, size_t variables_json_len, struct sluice_bytes* text,
-    struct sluice_ranges* literal_ranges, struct sluice_text_error** error);
+enum sluice_text_code sluice_chat_template_render(const struct sluice_chat_template *chat_template,
+                                                  const struct sluice_tokenizer *tokenizer,
+                                                  const uint8_t *variables_json,
+                                                  size_t variables_json_len,
+                                                  struct sluice_bytes *text,
+                                                  struct sluice_ranges *literal_ranges,
+                                                  struct sluice_text_error **error);
 
 /**
  * Compiles a grammar. The first one of a tokenizer builds tables over the vocabulary.
  * Errors: invalid_argument (what is wrong in the text), resource_exhausted.
  */
-enum sluice_text_code sluice_grammar_new(const struct sluice_tokenizer* tokenizer,
-                                         const struct sluice_grammar_source* source,
-                                         struct sluice_grammar** grammar,
-                                         struct sluice_text_error** error);
+enum sluice_text_code sluice_grammar_new(const struct sluice_tokenizer *tokenizer,
+                                         const struct sluice_grammar_source *source,
+                                         struct sluice_grammar **grammar,
+                                         struct sluice_text_error **error);
 
-void sluice_grammar_free(struct sluice_grammar* grammar);
+void sluice_grammar_free(struct sluice_grammar *grammar);
 
 /**
- * A grammar in the same state as this one, which is not changed; the two share nothing that
- * changes.
+ * A grammar in the same state as this one, which is not changed; the two share nothing that changes.
  */
-enum sluice_text_code sluice_grammar_clone(const struct sluice_grammar* grammar,
-                                           struct sluice_grammar** clone,
-                                           struct sluice_text_error** error);
+enum sluice_text_code sluice_grammar_clone(const struct sluice_grammar *grammar,
+                                           struct sluice_grammar **clone,
+                                           struct sluice_text_error **error);
 
 /**
  * Sets bit id % 32 of mask[id / 32] for every token that may come next and clears all others.
  * mask_words: at least vocab_size / 32, rounded up. After the end all bits are 0.
  */
-enum sluice_text_code sluice_grammar_allowed_mask(struct sluice_grammar* grammar, uint32_t* mask,
+enum sluice_text_code sluice_grammar_allowed_mask(struct sluice_grammar *grammar,
+                                                  uint32_t *mask,
                                                   size_t mask_words,
-                                                  struct sluice_text_error** error);
+                                                  struct sluice_text_error **error);
 
 /**
  * Advances by a token. Error invalid_argument, without effect, when it is not allowed here.
  */
-enum sluice_text_code sluice_grammar_accept(struct sluice_grammar* grammar, int32_t id,
-                                            struct sluice_text_error** error);
+enum sluice_text_code sluice_grammar_accept(struct sluice_grammar *grammar,
+                                            int32_t id,
+                                            struct sluice_text_error **error);
 
 /**
  * Whether nothing but a stop token can come next, or one came.
  */
-enum sluice_text_code sluice_grammar_is_finished(struct sluice_grammar* grammar, bool* finished,
-                                                 struct sluice_text_error** error);
+enum sluice_text_code sluice_grammar_is_finished(struct sluice_grammar *grammar,
+                                                 bool *finished,
+                                                 struct sluice_text_error **error);
 
 #ifdef __cplusplus
 }  // extern "C"
