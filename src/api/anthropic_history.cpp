@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "api/call_arguments.h"
@@ -37,8 +38,11 @@ class MessageReader {
  public:
   // earlier_calls: ids of the calls that results in this message may answer.
   MessageReader(TurnRole role, const std::vector<std::string>& earlier_calls, BlockContext context)
-      : earlier_calls_(earlier_calls), context_(context) {
+      : context_(context) {
     turn_.role = role;
+    for (const std::string& id : earlier_calls) {
+      places_.try_emplace(id, places_.size());
+    }
   }
 
   void read(JsonFields& message) {
@@ -61,7 +65,8 @@ class MessageReader {
 
   // Results, the turn itself, and what a system block in it says.
   std::vector<ChatTurn> take_turns() {
-    std::ranges::stable_sort(results_, {}, &Result::place);
+    std::ranges::sort(results_, {},
+                      [](const Result& result) { return std::pair(result.place, result.number); });
     std::vector<ChatTurn> turns;
     turns.reserve(results_.size() + 2);
     for (Result& result : results_) {
@@ -80,7 +85,8 @@ class MessageReader {
 
  private:
   struct Result {
-    std::ptrdiff_t place = 0;  // of the call it answers
+    std::size_t place = 0;   // of the call it answers
+    std::size_t number = 0;  // as sent
     ChatTurn turn;
   };
 
@@ -124,8 +130,10 @@ class MessageReader {
   }
 
   void read_result(JsonFields& block, bool marked) {
-    const auto call = std::ranges::find(earlier_calls_, block.string("tool_use_id").value_or(""));
-    Result result{.place = call - earlier_calls_.begin(), .turn = {.role = TurnRole::tool}};
+    const auto call = places_.find(block.string("tool_use_id").value_or(""));
+    Result result{.place = call != places_.end() ? call->second : places_.size(),
+                  .number = results_.size(),
+                  .turn = {.role = TurnRole::tool}};
     if (const json::value* content = block.find("content")) {
       result.turn.text = text_of_blocks(*content, block.path_of("content"), context_);
     }
@@ -136,7 +144,7 @@ class MessageReader {
     results_.push_back(std::move(result));
   }
 
-  const std::vector<std::string>& earlier_calls_;
+  std::unordered_map<std::string, std::size_t> places_;  // of the calls of the turn before
   BlockContext context_;
   ChatTurn turn_;
   bool apart_ = false;  // the last block of the text was a paragraph of its own
