@@ -46,10 +46,8 @@ TokenId token_at(std::uint64_t seed, std::int64_t family, std::int64_t position,
   return static_cast<TokenId>(x % static_cast<std::uint64_t>(vocab_size));
 }
 
-bool same(const Answer& a, const Answer& b) {
-  return a.reason == b.reason &&
-         std::ranges::equal(a.tokens, b.tokens,
-                            [](const TokenEvent& x, const TokenEvent& y) { return same(x, y); });
+bool same_answer(const Answer& a, const Answer& b) {
+  return a.reason == b.reason && std::ranges::equal(a.tokens, b.tokens, same);
 }
 
 // One engine and what was asked of it.
@@ -257,9 +255,7 @@ class Check {
     const bool cancelled = answer.reason == FinishReason::cancelled;
     report_.cancelled += cancelled ? 1 : 0;
     report_.tokens += std::ssize(answer.tokens);
-    const auto [end, wanted_end] =
-        std::ranges::mismatch(answer.tokens, wanted.tokens,
-                              [](const TokenEvent& x, const TokenEvent& y) { return same(x, y); });
+    const auto [end, wanted_end] = std::ranges::mismatch(answer.tokens, wanted.tokens, same);
     const bool equal =
         end == answer.tokens.end() &&
         (cancelled || (wanted_end == wanted.tokens.end() && answer.reason == wanted.reason));
@@ -321,7 +317,7 @@ Result<std::vector<std::string>> check_state_reset(Qwen3_5& model, std::int64_t 
       const bool is_long = i % 2 == 0;
       SLUICE_TRY(program->submit(is_long ? lengthy : brief));
       program->run();
-      if (!same(program->answer(i), is_long ? lengthy_alone : brief_alone)) {
+      if (!same_answer(program->answer(i), is_long ? lengthy_alone : brief_alone)) {
         differences.push_back(std::string(is_long ? "the long" : "the short") + " request, run " +
                               std::to_string(i + 1) + " of long, short, long, short" +
                               (reuse_bytes == 0 ? "" : ", with the cache"));

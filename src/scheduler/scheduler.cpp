@@ -63,7 +63,7 @@ const Scheduler::Admission& Scheduler::admit() {
     while (!fits(entry)) {
       preempt(last_in_order());
     }
-    waiting_.erase(std::ranges::find(waiting_, entry.demand.sequence, id_of));
+    waiting_.erase(waiting_.begin());  // the preempted come after it
     entry.served_at = served_;
     reserved_blocks_ += blocks_of(entry);
     running_.insert(std::ranges::lower_bound(running_, entry.demand.sequence, {}, id_of), entry);

@@ -82,7 +82,6 @@ class GenerationRun : public std::enable_shared_from_this<GenerationRun> {
   void ping();
   void arm_deadline();
   HttpResponse whole_reply();
-  void add_ignored(HttpResponse& response) const;
   void add_reuse(HttpResponse& response) const;
 
   Backend backend_;
@@ -122,7 +121,7 @@ void GenerationRun::start() {
   }
   if (plan_.stream) {
     HttpResponse head = sse_head();
-    add_ignored(head);
+    add_ignored(plan_.ignored, head);
     exchange_->begin_stream(std::move(head));
     arm_ping();
   }
@@ -465,15 +464,9 @@ HttpResponse GenerationRun::whole_reply() {
     answers.push_back(std::move(choice.answer));
   }
   HttpResponse response{.body = plan_.format->whole(answers, usage_)};
-  add_ignored(response);
+  add_ignored(plan_.ignored, response);
   add_reuse(response);
   return response;
-}
-
-void GenerationRun::add_ignored(HttpResponse& response) const {
-  if (!plan_.ignored.empty()) {
-    response.headers.emplace_back("x-ignored-params", ignored_header(plan_.ignored));
-  }
 }
 
 // Of each prompt; the further answers to it start from the same prompt.
@@ -513,6 +506,12 @@ std::string ignored_header(const std::vector<std::string>& paths) {
     header += (header.empty() ? "" : ",") + printable;
   }
   return header;
+}
+
+void add_ignored(const std::vector<std::string>& paths, HttpResponse& response) {
+  if (!paths.empty()) {
+    response.headers.emplace_back("x-ignored-params", ignored_header(paths));
+  }
 }
 
 }  // namespace sluice

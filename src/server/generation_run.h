@@ -24,4 +24,7 @@ void start_generation(const Backend& backend, const std::shared_ptr<Exchange>& e
 // The value of x-ignored-params: the paths, joined by commas, at most 1 KiB of printable ASCII.
 std::string ignored_header(const std::vector<std::string>& paths);
 
+// Adds that header, if anything was ignored.
+void add_ignored(const std::vector<std::string>& paths, HttpResponse& response);
+
 }  // namespace sluice

@@ -95,9 +95,7 @@ void handle_count_tokens(const Backend& backend, const std::shared_ptr<Exchange>
   }
   HttpResponse response{.body =
                             boost::json::serialize(boost::json::object{{"input_tokens", *count}})};
-  if (!ignored.empty()) {
-    response.headers.emplace_back("x-ignored-params", ignored_header(ignored));
-  }
+  add_ignored(ignored, response);
   exchange->reply(std::move(response));
 }
 

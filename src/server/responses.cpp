@@ -171,9 +171,7 @@ void handle_response_input_tokens(const Backend& backend,
   HttpResponse response{
       .body = json::serialize(json::object{{"object", "response.input_tokens"},
                                            {"input_tokens", encoded->prompt.token_ids.size()}})};
-  if (const auto& ignored = encoded->request.chat.ignored; !ignored.empty()) {
-    response.headers.emplace_back("x-ignored-params", ignored_header(ignored));
-  }
+  add_ignored(encoded->request.chat.ignored, response);
   exchange->reply(std::move(response));
 }
 

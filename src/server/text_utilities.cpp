@@ -28,9 +28,7 @@ void reply(const std::shared_ptr<Exchange>& exchange, ApiResult<Answer> answer) 
     return;
   }
   HttpResponse response{.body = to_json(answer->body)};
-  if (!answer->ignored.empty()) {
-    response.headers.emplace_back("x-ignored-params", ignored_header(answer->ignored));
-  }
+  add_ignored(answer->ignored, response);
   exchange->reply(std::move(response));
 }
 

@@ -208,7 +208,7 @@ def main():
     else:
         shared.start(options.seed)
     if native.available():
-        native.library()  # compiled once for all processes
+        native.library()  # compiled once, before the workers start
     os.environ["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1"  # of the workers: a third faster with large pages
     context = mp.get_context("spawn")
     used = torch.zeros(1, dtype=torch.float64).share_memory_()
