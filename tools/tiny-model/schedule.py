@@ -1,16 +1,16 @@
 """What is trained when: lengths and learning rate, by the share of the budget that is used (0..1)."""
 import random
 
-BATCH_TOKENS = 4096   # at once in one worker
+BATCH_TOKENS = 2048   # at once in one worker
 
 # Until this share of the budget: tokens of an optimiser step, all workers together. A longer sequence is
 # a step of its own.
-STEP_TOKENS = [(0.40, 8192), (1.00, 16384)]
+STEP_TOKENS = [(0.40, 4096), (1.00, 8192)]
 
 # Until this share of the budget: {bucket of length: share of the tokens}.
 LENGTHS = [
-    (0.15, {256: 0.5, 512: 0.5}),
-    (0.40, {256: 0.2, 512: 0.4, 1024: 0.4}),
+    (0.10, {256: 1.0}),
+    (0.40, {256: 0.3, 512: 0.4, 1024: 0.3}),
     (0.65, {512: 0.4, 1024: 0.3, 2048: 0.3}),
     (0.82, {512: 0.35, 1024: 0.15, 2048: 0.2, 4096: 0.2, 8192: 0.1}),
     (1.00, {512: 0.3, 1024: 0.1, 2048: 0.1, 4096: 0.1, 8192: 0.1, 16384: 0.12, 32768: 0.1, 65536: 0.08}),
