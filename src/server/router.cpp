@@ -19,6 +19,7 @@
 #include "server/messages.h"
 #include "server/metrics_page.h"
 #include "server/models.h"
+#include "server/openapi.h"
 #include "server/responses.h"
 #include "server/stored_responses.h"
 #include "server/text_utilities.h"
@@ -64,6 +65,7 @@ constexpr auto kRoutes = std::to_array<Route>({
     {.path = "/props", .get = handle_props},
     {.path = "/version", .get = handle_version, .public_info = true},
     {.path = "/metrics", .get = handle_metrics, .public_info = true},
+    {.path = "/openapi.json", .get = handle_openapi, .public_info = true},
     {.path = "/cache", .get = handle_cache, .admin = true},
     {.path = "/cache/flush", .post = handle_cache_flush, .admin = true},
     {.path = "/flush_cache", .post = handle_cache_flush, .admin = true},

@@ -8,6 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from api_description import check_response  # noqa: E402
 from server_process import ServerProcess  # noqa: E402
 
 
@@ -22,10 +23,12 @@ def server():
 def client(server):
     """The OpenAI client, without its own retries: an error must show at once."""
     with openai.OpenAI(base_url=server.url + "/v1", api_key="any", max_retries=0) as made:
+        made._client.event_hooks["response"].append(check_response)
         yield made
 
 
 @pytest.fixture(scope="session")
 def http(server):
-    with httpx.Client(base_url=server.url, timeout=60) as made:
+    """Every whole reply is checked against docs/openapi.json."""
+    with httpx.Client(base_url=server.url, timeout=60, event_hooks={"response": [check_response]}) as made:
         yield made
