@@ -189,10 +189,11 @@ void add_engine_options(CLI::App& command, EngineConfig& engine) {
                 {1, kStepTokensMax});
   check_integer(*command
                      .add_option("--prefill-beside-decode", engine.prefill_beside_decode_max,
-                                 "The same while answers are written: less is smoother for them")
+                                 "The same while answers are written; 0: as many as keep the time "
+                                 "between their tokens below 2.5 times the usual")
                      ->type_name("N")
                      ->capture_default_str(),
-                {1, kStepTokensMax});
+                {0, kStepTokensMax});
   check_integer(*command
                      .add_option("--kv-tokens", engine.kv_tokens_max,
                                  "Memory for the tokens of all running sequences; 0: the whole "

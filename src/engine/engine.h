@@ -26,8 +26,9 @@ struct EngineConfig {
   std::int64_t sequences_max = 4;       // running at once
   std::int64_t queue_max = 64;          // waiting for those to end; a full queue is an Error
   std::int64_t prefill_step_max = 512;  // prompt tokens of one step, over all sequences
-  // The same while others wait for their next token: what they wait in addition.
-  std::int64_t prefill_beside_decode_max = 64;
+  // The same while others wait for their next token: what they wait in addition. 0: measured, so
+  // that they wait at most PrefillPace::kStretchMax (2.5) times as long as without.
+  std::int64_t prefill_beside_decode_max = 0;
   std::int64_t sampled_vocab_size = 0;  // ids that may be sampled: [0, this); 0: all of the model
   // KV memory, over all that run; 0: sequences_max contexts. With less, sequences that outgrow it
   // together are preempted: the last in order goes on later, with the same answer.

@@ -29,7 +29,7 @@ Result<void> check_ranges(const EngineConfig& config, const ModelOptions& option
       Range{"sequences_max", config.sequences_max, 1, kSequencesMax},
       Range{"queue_max", config.queue_max, 0, kQueueMax},
       Range{"prefill_step_max", config.prefill_step_max, 1, kStepTokensMax},
-      Range{"prefill_beside_decode_max", config.prefill_beside_decode_max, 1, kStepTokensMax},
+      Range{"prefill_beside_decode_max", config.prefill_beside_decode_max, 0, kStepTokensMax},
       Range{"sampled_vocab_size", config.sampled_vocab_size, 0, vocab_size},
       Range{"kv_tokens_max", config.kv_tokens_max, 0, kContextMax * kSequencesMax},
       Range{"step_tokens_max", options.step_tokens_max, 1, kStepTokensMax},

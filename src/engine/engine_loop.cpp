@@ -46,7 +46,6 @@ SchedulerConfig scheduler_config(const EngineConfig& config, const ModelOptions&
           .step_tokens_max = options.step_tokens_max,
           .step_logit_rows_max = std::min(options.step_logit_rows_max, config.sequences_max),
           .prefill_step_max = config.prefill_step_max,
-          .prefill_beside_decode_max = config.prefill_beside_decode_max,
           .block_tokens = kKvBlockTokens,
           .block_count = block_count};
 }
@@ -112,15 +111,21 @@ void EngineLoop::step() {
   drop_cancelled();
   end_following();
   admit();
+  scheduler_.set_prefill_beside_decode(config_.prefill_beside_decode_max > 0
+                                           ? config_.prefill_beside_decode_max
+                                           : prefill_pace_.rows());
   const StepPlan& plan = scheduler_.plan();
   if (plan.rows.empty()) {
     return;
   }
-  forward(plan);
+  const Clock::TimePoint began = clock_.now();
+  forward(plan, began);
   scheduler_.commit();
   keep_results(plan);
   choose_tokens(plan);
-  recorder_.end_step(clock_.now());
+  const Clock::TimePoint ended = clock_.now();
+  recorder_.end_step(ended);
+  prefill_pace_.step_done(plan, seconds_between(began, ended));
 }
 
 void EngineLoop::drop_cancelled() {
@@ -238,14 +243,14 @@ void EngineLoop::end_following() {
   }
 }
 
-void EngineLoop::forward(const StepPlan& plan) {
+void EngineLoop::forward(const StepPlan& plan, Clock::TimePoint began) {
   planned_.clear();
   for (const PlannedRows& rows : plan.rows) {
     Sequence& sequence = *find(rows.sequence);
     memory_.cache.grow(sequence.cache, rows.position + rows.token_count);
     planned_.push_back(&sequence);
   }
-  recorder_.begin_step(plan, planned_, clock_.now());
+  recorder_.begin_step(plan, planned_, began);
   for (std::size_t i = 0; i < plan.rows.size(); ++i) {
     reserve_checkpoints(*planned_[i], plan.rows[i]);
   }

@@ -21,6 +21,7 @@
 #include "engine/batch_builder.h"
 #include "engine/engine.h"
 #include "engine/engine_recorder.h"
+#include "engine/prefill_pace.h"
 #include "engine/sequence.h"
 #include "engine/token_chooser.h"
 #include "platform/aligned_buffer.h"
@@ -72,7 +73,7 @@ class EngineLoop {
   bool follow(Sequence& sequence);
   void end_following();
   void reserve_checkpoints(Sequence& sequence, const PlannedRows& rows);
-  void forward(const StepPlan& plan);
+  void forward(const StepPlan& plan, Clock::TimePoint began);
   void keep_results(const StepPlan& plan);
   void choose_tokens(const StepPlan& plan);
   void choose_token(Sequence& sequence, std::span<const float> logits);
@@ -87,6 +88,7 @@ class EngineLoop {
   const Clock& clock_;
   Memory memory_;
   Scheduler scheduler_;
+  PrefillPace prefill_pace_;
   BatchBuilder batch_builder_;
   TokenChooser token_chooser_;
   std::int64_t sampled_vocab_size_;

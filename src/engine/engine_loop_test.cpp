@@ -59,7 +59,7 @@ TEST(EngineLoop, AnyBatchAndStepSizeGivesTheAnswerByDefinition) {
                         .sequences_max = 1 + below(9),
                         .queue_max = 100,
                         .prefill_step_max = 1 + below(below(2) == 0 ? 8 : 300),
-                        .prefill_beside_decode_max = 1 + below(100)};
+                        .prefill_beside_decode_max = below(2) == 0 ? 0 : 1 + below(100)};
     config.sampled_vocab_size = below(2) == 0 ? 0 : 50;
     config.kv_tokens_max = below(2) == 0 ? 0 : config.context_max + below(300);
     const ModelOptions options{.step_tokens_max = 1 + below(below(2) == 0 ? 8 : 300),

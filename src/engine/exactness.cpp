@@ -153,7 +153,7 @@ class Check {
     config.sequences_max =
         1 + below(std::clamp(affordable, std::int64_t{1}, kExactnessSequencesMax));
     config.prefill_step_max = 1 + below(model_.options().step_tokens_max);
-    config.prefill_beside_decode_max = 1 + below(config.prefill_step_max);
+    config.prefill_beside_decode_max = below(2) == 0 ? 0 : 1 + below(config.prefill_step_max);
     config.kv_tokens_max = below(2) == 0 ? 0 : kContextMax + below(kContextMax / 4);
     const std::size_t state_bytes = layout.state_slot_bytes;
     const std::array<std::size_t, 4> budgets{0, 3 * state_bytes, 12 * state_bytes,

@@ -228,7 +228,7 @@ TEST(PrefixReuse, WhateverHappenedBeforeTheAnswerIsTheSame) {
                         .sequences_max = 1 + below(9),
                         .queue_max = 100,
                         .prefill_step_max = 1 + below(below(2) == 0 ? 40 : 400),
-                        .prefill_beside_decode_max = 1 + below(400),
+                        .prefill_beside_decode_max = below(2) == 0 ? 0 : 1 + below(400),
                         .sampled_vocab_size = kNanToken};
     config.kv_tokens_max = below(2) == 0 ? 0 : config.context_max + below(300);
     config.reuse_bytes = static_cast<std::size_t>(below(2) == 0 ? below(4000) : 100000);

@@ -14,14 +14,14 @@ constexpr auto id_of = [](const auto& entry) { return entry.demand.sequence; };
 
 }  // namespace
 
-Scheduler::Scheduler(const SchedulerConfig& config) : config_(config) {
+Scheduler::Scheduler(const SchedulerConfig& config)
+    : config_(config), prefill_beside_decode_max_(config.prefill_step_max) {
   SLUICE_CHECK(config.sequences_max >= 1);
   SLUICE_CHECK(config.waiting_max >= 0);
   SLUICE_CHECK(config.step_tokens_max >= 1);
   SLUICE_CHECK(config.step_logit_rows_max >= 1);
   SLUICE_CHECK(config.prefill_step_max >= 1);
   SLUICE_CHECK(config.block_tokens >= 1);
-  SLUICE_CHECK(config.prefill_beside_decode_max >= 1);
   const auto sequences_max = static_cast<std::size_t>(config.sequences_max);
   waiting_.reserve(static_cast<std::size_t>(config.waiting_max) + sequences_max);
   running_.reserve(sequences_max);
@@ -198,8 +198,7 @@ void Scheduler::plan_prefill() {
     return std::tuple(running_[i].demand.priority, running_[i].remaining_tokens(), i);
   });
   const std::int64_t step_max =
-      plan_.rows.empty() ? config_.prefill_step_max
-                         : std::min(config_.prefill_step_max, config_.prefill_beside_decode_max);
+      plan_.rows.empty() ? config_.prefill_step_max : prefill_beside_decode_max_;
   std::int64_t budget = std::min(step_max, config_.step_tokens_max - plan_.token_count);
   shares_.assign(running_.size(), 0);
   const auto give = [&](std::size_t i, std::int64_t most) {
@@ -235,6 +234,11 @@ void Scheduler::plan_rows(const Entry& running, std::int64_t token_count) {
                         .wants_logits = wants_logits});
   plan_.token_count += token_count;
   plan_.logit_row_count += wants_logits ? 1 : 0;
+}
+
+void Scheduler::set_prefill_beside_decode(std::int64_t rows_max) {
+  SLUICE_CHECK(rows_max >= 0);
+  prefill_beside_decode_max_ = std::min(rows_max, config_.prefill_step_max);
 }
 
 void Scheduler::commit() {

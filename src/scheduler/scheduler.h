@@ -34,14 +34,13 @@
 namespace sluice {
 
 struct SchedulerConfig {
-  std::int64_t sequences_max = 1;              // running at once
-  std::int64_t waiting_max = 0;                // enqueue() beyond it is a bug of the caller
-  std::int64_t step_tokens_max = 1;            // rows of one step
-  std::int64_t step_logit_rows_max = 1;        // logit rows of one step
-  std::int64_t prefill_step_max = 1;           // prefill rows of one step, over all sequences
-  std::int64_t prefill_beside_decode_max = 1;  // the same in a step that has decoding sequences
-  std::int64_t block_tokens = 64;              // tokens of one KV block
-  std::int64_t block_count = 0;                // KV blocks there are
+  std::int64_t sequences_max = 1;        // running at once
+  std::int64_t waiting_max = 0;          // enqueue() beyond it is a bug of the caller
+  std::int64_t step_tokens_max = 1;      // rows of one step
+  std::int64_t step_logit_rows_max = 1;  // logit rows of one step
+  std::int64_t prefill_step_max = 1;     // prefill rows of one step, over all sequences
+  std::int64_t block_tokens = 64;        // tokens of one KV block
+  std::int64_t block_count = 0;          // KV blocks there are
 };
 
 // What the scheduler needs to know of a new sequence. Its worst case fits into block_count.
@@ -69,6 +68,10 @@ class Scheduler {
   void set_computed(SequenceId sequence, std::int64_t tokens);
   // The sequence gets no rows while held. At least one running sequence is not.
   void hold(SequenceId sequence, bool held);
+
+  // Prefill rows of steps that have decoding sequences, from now on; 0: none. prefill_step_max
+  // until the first call, and never more.
+  void set_prefill_beside_decode(std::int64_t rows_max);
 
   // Valid until the next call. It has rows whenever anything runs.
   const StepPlan& plan();
@@ -118,6 +121,7 @@ class Scheduler {
   void plan_rows(const Entry& running, std::int64_t token_count);
 
   SchedulerConfig config_;
+  std::int64_t prefill_beside_decode_max_;
   Entries waiting_;                   // in order
   Entries running_;                   // ascending id
   std::vector<std::size_t> turns_;    // scratch: indices into running_

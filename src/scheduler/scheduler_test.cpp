@@ -19,7 +19,6 @@ SchedulerConfig small_config() {
           .step_tokens_max = 16,
           .step_logit_rows_max = 4,
           .prefill_step_max = 12,
-          .prefill_beside_decode_max = 12,
           .block_tokens = 8,
           .block_count = 100};
 }
@@ -198,13 +197,14 @@ TEST(Scheduler, AShortPrefillDoesNotWaitForALongOne) {
 }
 
 TEST(Scheduler, PrefillIsSmallerBesideDecode) {
-  SchedulerConfig config = small_config();
-  config.prefill_beside_decode_max = 3;
-  Scheduler scheduler(config);
+  Scheduler scheduler(small_config());
+  scheduler.set_prefill_beside_decode(3);
   scheduler.enqueue({.sequence = 1, .prompt_tokens = 30, .tokens_max = 5});
   EXPECT_EQ(step(scheduler), "1:0+12");
   scheduler.enqueue({.sequence = 2, .prompt_tokens = 1, .tokens_max = 5});
   EXPECT_EQ(step(scheduler), "2:0+1! 1:12+3");
+  scheduler.set_prefill_beside_decode(0);
+  EXPECT_EQ(step(scheduler), "2:1+1!");
   scheduler.remove(2);
   EXPECT_EQ(step(scheduler), "1:15+12");
 }
@@ -338,7 +338,6 @@ class RandomProgram {
             .step_tokens_max = 1 + below(40),
             .step_logit_rows_max = 1 + below(12),
             .prefill_step_max = 1 + below(40),
-            .prefill_beside_decode_max = 1 + below(40),
             .block_tokens = 1 + below(16),
             .block_count = 120 + below(below(2) == 0 ? 10 : 200)};
   }
