@@ -1,11 +1,10 @@
-"""Runs of the built program. It is ${SLUICE_BUILD:-build/release}/sluice."""
+"""Runs of the built program."""
 import os
 import subprocess
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-SLUICE = ROOT / os.environ.get("SLUICE_BUILD", "build/release") / "sluice"
-TINY = ROOT / "models" / "tiny"  # has a tokenizer
+from test_data import ROOT, SLUICE, random_model
+
+RANDOM = random_model()  # has a tokenizer
 NO_TOKENIZER = ROOT / "tests" / "goldens" / "tiny08"  # can only be driven by token ids
 RUN_SECONDS_MAX = 120
 

@@ -7,7 +7,8 @@ import struct
 import time
 
 import pytest
-from program import NO_TOKENIZER, TINY, sluice, start
+from program import NO_TOKENIZER, RANDOM, sluice, start
+from test_data import EMBEDDED
 
 RUN_SECONDS_MAX = 60
 
@@ -32,7 +33,7 @@ def test_json_has_exactly_the_agreed_members():
 
 
 def test_logprobs_are_listed_best_first():
-    answer = generate_json(TINY, "--prompt", "Hello", "--max-tokens", "3", "--ignore-eos", "--logprobs", "4")
+    answer = generate_json(RANDOM, "--prompt", "Hello", "--max-tokens", "3", "--ignore-eos", "--logprobs", "4")
     assert [entry["token_id"] for entry in answer["logprobs"]] == answer["token_ids"]
     for entry in answer["logprobs"]:
         assert set(entry) == {"token_id", "token", "logprob", "top_logprobs"}
@@ -43,7 +44,7 @@ def test_logprobs_are_listed_best_first():
 
 
 def test_text_streams_what_json_says():
-    arguments = [TINY, "--prompt", "Hello", "--max-tokens", "12", "--ignore-eos"]
+    arguments = [RANDOM, "--prompt", "Hello", "--max-tokens", "12", "--ignore-eos"]
     run = sluice("generate", *arguments)
     assert run.returncode == 0
     assert run.stdout == generate_json(*arguments)["text"] + "\n"
@@ -60,11 +61,11 @@ def test_a_forced_instruction_set_really_runs():
 
 
 def test_quiet_says_nothing_beside_the_answer():
-    assert sluice("generate", TINY, "--prompt", "Hello", "--max-tokens", "2", "-q").stderr == ""
+    assert sluice("generate", RANDOM, "--prompt", "Hello", "--max-tokens", "2", "-q").stderr == ""
 
 
 def test_a_stop_text_ends_the_answer():
-    arguments = [TINY, "--prompt", "Hello", "--max-tokens", "40", "--ignore-eos"]
+    arguments = [RANDOM, "--prompt", "Hello", "--max-tokens", "40", "--ignore-eos"]
     text = generate_json(*arguments)["text"]
     stop = text[10:13]
     answer = generate_json(*arguments, "--stop", stop)
@@ -86,8 +87,8 @@ def test_seeds_repeat_and_differ():
 
 def test_chat_equals_its_rendered_prompt():
     rendered = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
-    wanted = generate_json(TINY, "--prompt", rendered, "--max-tokens", "8", "--ignore-eos")
-    answer = generate_json(TINY, "--chat", "Hi", "--no-thinking", "--max-tokens", "8", "--ignore-eos")
+    wanted = generate_json(RANDOM, "--prompt", rendered, "--max-tokens", "8", "--ignore-eos")
+    answer = generate_json(RANDOM, "--chat", "Hi", "--no-thinking", "--max-tokens", "8", "--ignore-eos")
     assert answer["token_ids"] == wanted["token_ids"]
     assert answer["usage"] == wanted["usage"]
 
@@ -96,8 +97,8 @@ def test_prompt_file_equals_prompt(tmp_path):
     path = tmp_path / "prompt.txt"
     path.write_text("Grüße, 世界")
     tail = ["--max-tokens", "4", "--ignore-eos"]
-    assert (generate_json(TINY, "--prompt-file", path, *tail)["token_ids"]
-            == generate_json(TINY, "--prompt", "Grüße, 世界", *tail)["token_ids"])
+    assert (generate_json(RANDOM, "--prompt-file", path, *tail)["token_ids"]
+            == generate_json(RANDOM, "--prompt", "Grüße, 世界", *tail)["token_ids"])
 
 
 def test_score_writes_all_logits(tmp_path):
@@ -113,9 +114,9 @@ def test_score_writes_all_logits(tmp_path):
 
 
 def test_inspect_prints_config_and_memory():
-    run = sluice("inspect", TINY)
+    run = sluice("inspect", RANDOM)
     assert run.returncode == 0 and run.stderr == ""
-    for part in ("hidden, intermediate  128, 256", "1472, tied head", "1433 ids", "bf16", "int4", "KV 1.00 KiB"):
+    for part in ("hidden, intermediate  128, 256", "2048, tied head", "1433 ids", "bf16", "int4", "KV 1.00 KiB"):
         assert part in run.stdout
 
 
@@ -123,7 +124,7 @@ def test_inspect_prints_config_and_memory():
 def test_validate_finds_every_answer_to_be_the_one_it_would_be_alone(seed):
     slow = os.environ.get("SLUICE_FORCE_ISA") == "ref"
     rounds, requests, prompt_tokens = (1, 6, 130) if slow else (3, 30, 700)
-    run = sluice("validate", "--exactness", "--rounds", rounds, "--requests", requests, "--prompt-tokens", prompt_tokens,
+    run = sluice("validate", RANDOM, "--exactness", "--rounds", rounds, "--requests", requests, "--prompt-tokens", prompt_tokens,
                  "--seed", seed, "--threads", 1, "--json")
     assert run.returncode == 0, run.stdout
     report = json.loads(run.stdout)
@@ -135,7 +136,7 @@ def test_validate_finds_every_answer_to_be_the_one_it_would_be_alone(seed):
 
 
 def test_validate_reads_well():
-    run = sluice("validate", "--rounds", 1, "--requests", 5, "--prompt-tokens", 100, "--long", 300, "--threads", 1, "--quiet")
+    run = sluice("validate", RANDOM, "--rounds", 1, "--requests", 5, "--prompt-tokens", 100, "--long", 300, "--threads", 1, "--quiet")
     assert run.returncode == 0
     assert "5 answers compared with the same request alone, 0 differ" in run.stdout
     assert "state reset: short and long (300 tokens) in turns, 0 of 8 differ" in run.stdout
@@ -145,18 +146,18 @@ def test_validate_reads_well():
 def test_the_embedded_model_is_found_from_anywhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run = sluice("inspect")
-    assert run.returncode == 0 and run.stdout.startswith(str(TINY))
+    assert run.returncode == 0 and run.stdout.startswith(str(EMBEDDED))
 
 
 def test_chat_keeps_talking_until_exit():
-    run = sluice("chat", TINY, "--max-tokens", "5", "--seed", "1", "-q", stdin="Hello\n/reset\n/nonsense\nAgain\n/exit\nno\n")
+    run = sluice("chat", RANDOM, "--max-tokens", "5", "--seed", "1", "-q", stdin="Hello\n/reset\n/nonsense\nAgain\n/exit\nno\n")
     assert run.returncode == 0
     assert "unknown command /nonsense" in run.stderr
     assert run.stderr.count("[cut at 5 tokens]") == 2
 
 
 def test_chat_says_when_the_context_is_full():
-    run = sluice("chat", TINY, "--context", "40", "--seed", "1", "-q", stdin="Hello\n" + "long words here " * 20 + "\n")
+    run = sluice("chat", RANDOM, "--context", "40", "--seed", "1", "-q", stdin="Hello\n" + "long words here " * 20 + "\n")
     assert run.returncode == 0
     assert run.stderr.count("sluice: error: ") == 1 and "/reset" in run.stderr
 
@@ -169,7 +170,7 @@ def wait_for(process, seconds=RUN_SECONDS_MAX):
 
 
 def test_interrupt_ends_generate_with_what_there_is():
-    process = start("generate", TINY, "--prompt", "Hello", "--max-tokens", "4000", "--ignore-eos")
+    process = start("generate", RANDOM, "--prompt", "Hello", "--max-tokens", "4000", "--ignore-eos")
     process.stdout.read(1)  # it has begun
     process.send_signal(signal.SIGINT)
     stdout, _ = wait_for(process)
@@ -178,7 +179,7 @@ def test_interrupt_ends_generate_with_what_there_is():
 
 
 def test_interrupted_json_is_complete():
-    process = start("generate", TINY, "--prompt", "Hello", "--max-tokens", "4000", "--ignore-eos", "--json")
+    process = start("generate", RANDOM, "--prompt", "Hello", "--max-tokens", "4000", "--ignore-eos", "--json")
     while "memory:" not in process.stderr.readline():
         pass
     time.sleep(0.3)

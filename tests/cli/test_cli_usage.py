@@ -2,7 +2,7 @@
 import re
 
 import pytest
-from program import NO_TOKENIZER, TINY, assert_error, sluice
+from program import NO_TOKENIZER, RANDOM, assert_error, sluice
 
 COMMANDS = ("serve", "chat", "generate", "score", "inspect")
 
@@ -38,25 +38,25 @@ def test_without_a_command_it_explains_itself():
 @pytest.mark.parametrize("arguments, part", [
     (["fly"], "fly"),
     (["generate"], "MODEL"),
-    (["generate", TINY], "--prompt"),
-    (["generate", TINY, "--prompt", "a", "--token-ids", "1"], "--token-ids"),
-    (["generate", TINY, "--prompt", "a", "--system", "b"], "--chat"),
-    (["generate", TINY, "--chat", "a", "--thinking", "--no-thinking"], "--no-thinking"),
-    (["generate", TINY, "--prompt", "a", "--max-tokens", "-1"], "--max-tokens"),
-    (["generate", TINY, "--prompt", "a", "--max-tokens", "0x10"], "--max-tokens"),
-    (["generate", TINY, "--prompt", "a", "--max-tokens", "1.5"], "--max-tokens"),
-    (["generate", TINY, "--prompt", "a", "--temperature", "nan"], "--temperature"),
-    (["generate", TINY, "--prompt", "a", "--temperature", "2.5"], "--temperature"),
-    (["generate", TINY, "--prompt", "a", "--top-p", "1.5"], "--top-p"),
-    (["generate", TINY, "--prompt", "a", "--logprobs", "21"], "--logprobs"),
-    (["generate", TINY, "--prompt", "a", "--seed", "-1"], "--seed"),
-    (["generate", TINY, "--prompt", "a", "--threads", "many"], "--threads"),
-    (["generate", TINY, "--prompt", "a", "--unknown"], "--unknown"),
+    (["generate", RANDOM], "--prompt"),
+    (["generate", RANDOM, "--prompt", "a", "--token-ids", "1"], "--token-ids"),
+    (["generate", RANDOM, "--prompt", "a", "--system", "b"], "--chat"),
+    (["generate", RANDOM, "--chat", "a", "--thinking", "--no-thinking"], "--no-thinking"),
+    (["generate", RANDOM, "--prompt", "a", "--max-tokens", "-1"], "--max-tokens"),
+    (["generate", RANDOM, "--prompt", "a", "--max-tokens", "0x10"], "--max-tokens"),
+    (["generate", RANDOM, "--prompt", "a", "--max-tokens", "1.5"], "--max-tokens"),
+    (["generate", RANDOM, "--prompt", "a", "--temperature", "nan"], "--temperature"),
+    (["generate", RANDOM, "--prompt", "a", "--temperature", "2.5"], "--temperature"),
+    (["generate", RANDOM, "--prompt", "a", "--top-p", "1.5"], "--top-p"),
+    (["generate", RANDOM, "--prompt", "a", "--logprobs", "21"], "--logprobs"),
+    (["generate", RANDOM, "--prompt", "a", "--seed", "-1"], "--seed"),
+    (["generate", RANDOM, "--prompt", "a", "--threads", "many"], "--threads"),
+    (["generate", RANDOM, "--prompt", "a", "--unknown"], "--unknown"),
     (["score", NO_TOKENIZER], "--token-ids"),
     (["score", NO_TOKENIZER, "--token-ids="], "--token-ids"),
     (["score", NO_TOKENIZER, "--token-ids", "1", "--prefill-step", "-3"], "--prefill-step"),
     (["serve", "--port", "65536"], "--port"),
-    (["inspect", TINY, "--sequences", "0"], "--sequences"),
+    (["inspect", RANDOM, "--sequences", "0"], "--sequences"),
 ])
 def test_wrong_usage(arguments, part):
     assert_error(sluice(*arguments), 2, part)
@@ -101,12 +101,12 @@ def test_text_needs_a_tokenizer():
 
 
 def test_a_filter_without_temperature_is_not_ignored():
-    assert_error(sluice("generate", TINY, "--prompt", "a", "--top-p", "0.5"), 1, "--temperature")
+    assert_error(sluice("generate", RANDOM, "--prompt", "a", "--top-p", "0.5"), 1, "--temperature")
 
 
 def test_context_beyond_the_model():
-    assert_error(sluice("generate", TINY, "--prompt", "a", "--context", "100000"), 1, "100000", "4096")
-    assert_error(sluice("chat", TINY, "--context", "100000"), 1, "100000", "4096")
+    assert_error(sluice("generate", RANDOM, "--prompt", "a", "--context", "100000"), 1, "100000", "4096")
+    assert_error(sluice("chat", RANDOM, "--context", "100000"), 1, "100000", "4096")
 
 
 def test_prompt_beyond_the_context():

@@ -1,4 +1,4 @@
-"""Fixtures: one server over the embedded model for most tests, and the official client for it."""
+"""Fixtures: one server over the random model for most tests, and the official client for it."""
 import sys
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import httpx
 import openai
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 from api_description import check_response  # noqa: E402
 from server_process import ServerProcess  # noqa: E402

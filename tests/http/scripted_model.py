@@ -9,15 +9,10 @@ import json
 import random
 import shutil
 import struct
-import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools" / "random-model"))
+from test_data import EMBEDDED, TEXT_FILES, random_config
 
-from shapes import byte_count, list_tensors  # noqa: E402
-
-TINY = ROOT / "models" / "tiny"
 HIDDEN = 256
 ONE, MINUS_ONE = 0x3F80, 0xBF80  # bfloat16
 
@@ -30,7 +25,7 @@ def byte_alphabet():
 
 
 class Vocabulary:
-    def __init__(self, directory=TINY):
+    def __init__(self, directory=EMBEDDED):
         described = json.loads((directory / "tokenizer.json").read_text(encoding="utf-8"))
         alphabet = byte_alphabet()
         self.ids = {bytes(alphabet[c] for c in text): i for text, i in described["model"]["vocab"].items()}
@@ -64,12 +59,11 @@ def write_scripted_model(directory, parts, after):
     first = vocabulary.ids[after.encode()]
     script = vocabulary.distinct_tokens(list(parts), {first})
     assert script, "no cut into tokens of which none comes twice"
-    for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"):
-        shutil.copy(TINY / name, directory / name)
-    config = json.loads((TINY / "config.json").read_text(encoding="utf-8"))
+    for name in TEXT_FILES:
+        shutil.copy(EMBEDDED / name, directory / name)
+    config = random_config()
     config["tie_word_embeddings"] = config["text_config"]["tie_word_embeddings"] = False
     config["text_config"]["hidden_size"] = HIDDEN
-    config["text_config"]["mtp_num_hidden_layers"] = 0
     (directory / "config.json").write_text(json.dumps(config), encoding="utf-8")
 
     draw = random.Random(1)
@@ -78,6 +72,7 @@ def write_scripted_model(directory, parts, after):
     head = [[0] * HIDDEN for _ in range(vocab_size)]
     for token, successor in zip([first, *script], [*script, vocabulary.added["<|im_end|>"]]):
         head[successor] = codes[token]
+    from shapes import list_tensors
     values = {"model.language_model.embed_tokens.weight": codes, "lm_head.weight": head}
     write_safetensors(directory / "model.safetensors", list_tensors(config, "F32"), values)
     return script
@@ -85,6 +80,7 @@ def write_scripted_model(directory, parts, after):
 
 def write_safetensors(path, tensors, values):
     """Tensors that `values` does not name are zero."""
+    from shapes import byte_count
     header, position = {}, 0
     for tensor in tensors:
         end = position + byte_count(tensor)

@@ -1,7 +1,6 @@
-"""A running `sluice serve`. The program is ${SLUICE_BUILD:-build/release}/sluice."""
+"""A running `sluice serve`, of the random model unless another is named."""
 import contextlib
 import json
-import os
 import queue
 import signal
 import socket
@@ -10,13 +9,10 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from pathlib import Path
 
 import httpx
+from test_data import SLUICE, random_model
 
-ROOT = Path(__file__).resolve().parents[2]
-SLUICE = ROOT / os.environ.get("SLUICE_BUILD", "build/release") / "sluice"
-TINY = ROOT / "models" / "tiny"
 START_SECONDS_MAX = 60
 STOP_SECONDS_MAX = 60
 RUN_SECONDS_MAX = 120
@@ -25,8 +21,8 @@ RUN_SECONDS_MAX = 120
 class ServerProcess:
     """Ready to answer once constructed; `log` grows with the lines of stderr."""
 
-    def __init__(self, *arguments, model=TINY):
-        command = [str(SLUICE), "serve", str(model), "--port", "0", *map(str, arguments)]
+    def __init__(self, *arguments, model=None):
+        command = [str(SLUICE), "serve", str(model or random_model()), "--port", "0", *map(str, arguments)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.log = []
         self._lines = queue.Queue()
@@ -92,7 +88,7 @@ class ServerProcess:
 
 def generate(*arguments):
     """What `sluice generate --json` says: token_ids, text, finish_reason, ..."""
-    run = subprocess.run([str(SLUICE), "generate", str(TINY), "--json", *map(str, arguments)], capture_output=True,
+    run = subprocess.run([str(SLUICE), "generate", str(random_model()), "--json", *map(str, arguments)], capture_output=True,
                          text=True, timeout=RUN_SECONDS_MAX, check=False)
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)
@@ -110,7 +106,7 @@ def eventually(condition, seconds=10.0):
 
 @contextlib.contextmanager
 def serving(*arguments):
-    """A client of a server of its own over the embedded model, which must end well."""
+    """A client of a server of its own over the random model, which must end well."""
     process = ServerProcess("--context", 4096, *arguments)
     with httpx.Client(base_url=process.url, timeout=120) as client:
         yield client

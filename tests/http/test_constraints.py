@@ -7,7 +7,8 @@ import re
 import jsonschema
 import openai
 import pytest
-from server_process import TINY, ServerProcess
+from server_process import ServerProcess
+from test_data import EMBEDDED
 
 USER = [{"role": "user", "content": "Describe a heron."}]
 SENTENCE = ("Considering the limited time by the user, I have to give the solution based on the thinking directly "
@@ -15,13 +16,17 @@ SENTENCE = ("Considering the limited time by the user, I have to give the soluti
 
 
 def control_token(spelling):
-    added = json.loads((TINY / "tokenizer.json").read_text())["added_tokens"]
+    added = json.loads((EMBEDDED / "tokenizer.json").read_text())["added_tokens"]
     return next(token["id"] for token in added if token["content"] == spelling)
+
+
+def ordinary_token(character):
+    return json.loads((EMBEDDED / "tokenizer.json").read_text())["model"]["vocab"][character]
 
 
 def ask(client, **fields):
     """One chat request, at temperature 1 and without thinking unless `fields` say otherwise."""
-    known = {"messages": USER, "model": "tiny", "temperature": 1, "max_tokens": 1200}
+    known = {"messages": USER, "model": "random", "temperature": 1, "max_tokens": 1200}
     standard = {"messages", "model", "temperature", "max_tokens", "seed", "n", "stream", "stream_options",
                 "response_format", "logprobs", "top_logprobs", "logit_bias", "stop"}
     known |= {key: value for key, value in fields.items() if key in standard}
@@ -100,8 +105,9 @@ def test_a_stream_says_the_same_as_a_whole_reply(client):
 
 
 def test_json_object_needs_no_word_of_json(client):
+    ends = [control_token("<|im_end|>"), ordinary_token('"'), ordinary_token("}")]  # else noise never ends
     reply = ask(client, response_format={"type": "json_object"}, max_tokens=300, seed=1,
-                logit_bias={str(control_token("<|im_end|>")): 50})
+                logit_bias={str(token): 50 for token in ends})
     assert isinstance(json.loads(reply.choices[0].message.content), dict)
 
 
@@ -242,7 +248,7 @@ def test_effort_budgets_of_the_server():
 
 def test_the_messages_dialect(http):
     schema = {"type": "object", "properties": {"n": {"enum": [1, 2]}}, "required": ["n"], "additionalProperties": False}
-    body = {"model": "tiny", "messages": USER, "max_tokens": 200, "temperature": 0,
+    body = {"model": "random", "messages": USER, "max_tokens": 200, "temperature": 0,
             "thinking": {"type": "enabled", "budget_tokens": 9}}
     for fields in ({"output_config": {"format": {"type": "json_schema", "schema": schema}}},
                    {"output_format": {"type": "json_schema", "schema": schema}}):

@@ -6,7 +6,7 @@ import pytest
 from server_process import ServerProcess
 
 MESSAGES = [{"role": "user", "content": "Tell me a story."}]
-ASK = {"model": "tiny", "max_tokens": 24, "messages": MESSAGES}
+ASK = {"model": "random", "max_tokens": 24, "messages": MESSAGES}
 GREEDY = ASK | {"temperature": 0}
 THINKING = {"type": "enabled", "budget_tokens": 1024}
 
@@ -50,7 +50,7 @@ def test_one_text_without_thinking(claude):
     message = create(claude)
     assert [block.type for block in message.content] == ["text"]
     assert message.content[0].text
-    assert message.role == "assistant" and message.model == "tiny"
+    assert message.role == "assistant" and message.model == "random"
     assert message.usage.output_tokens_details.thinking_tokens == 0
 
 
@@ -101,7 +101,7 @@ def test_counts_are_disjoint_and_known_at_the_start(http, claude):
         assert start["cache_read_input_tokens"] == end["cache_read_input_tokens"]
         reads.append(start["cache_read_input_tokens"])
     assert reads[0] == 0 and reads[1] > 64
-    counted = claude.messages.count_tokens(model="tiny", messages=MESSAGES, system=body["system"])
+    counted = claude.messages.count_tokens(model="random", messages=MESSAGES, system=body["system"])
     assert counted.input_tokens == expected
 
 
@@ -292,7 +292,7 @@ def test_errors_have_the_client_s_types():
                 right.messages.batches.list()
             assert create(right).usage.output_tokens > 0
             models = list(right.models.list())
-            assert [model.id for model in models] == ["tiny"]
-            assert right.models.retrieve("tiny").max_input_tokens == 512
+            assert [model.id for model in models] == ["random"]
+            assert right.models.retrieve("random").max_input_tokens == 512
     finally:
         assert server.stop() == 0

@@ -6,7 +6,7 @@ import pytest
 from server_process import ServerProcess
 
 RESPONSES = "/v1/responses"
-PLAIN = {"model": "tiny", "input": "Tell me a story.", "temperature": 0, "max_output_tokens": 24}
+PLAIN = {"model": "random", "input": "Tell me a story.", "temperature": 0, "max_output_tokens": 24}
 NO_THINKING = {"reasoning": {"effort": "none"}}
 ITEM_KEYS = {"reasoning": ["type", "id", "summary", "content", "encrypted_content", "status"],
              "message": ["type", "id", "role", "content", "status"]}
@@ -26,7 +26,7 @@ def events_of(text):
 def test_response_is_the_chat_answer(client, thinking):
     response = client.responses.create(**PLAIN, **({} if thinking else NO_THINKING))
     chat = client.chat.completions.create(
-        model="tiny", messages=[{"role": "user", "content": PLAIN["input"]}], temperature=0, max_tokens=24,
+        model="random", messages=[{"role": "user", "content": PLAIN["input"]}], temperature=0, max_tokens=24,
         extra_body={"enable_thinking": thinking})
     message = chat.choices[0].message
     assert response.output_text == message.content
@@ -103,7 +103,7 @@ def test_conversation_by_previous_response_id(client):
     assert second.previous_response_id == first.id
     assert second.output_text == spelled.output_text
     assert second.usage.input_tokens == spelled.usage.input_tokens
-    counted = client.responses.input_tokens.count(model="tiny", input="And then?", previous_response_id=first.id,
+    counted = client.responses.input_tokens.count(model="random", input="And then?", previous_response_id=first.id,
                                                   reasoning={"effort": "none"})
     assert counted.input_tokens == second.usage.input_tokens
     items = client.responses.input_items.list(second.id).data
@@ -161,7 +161,7 @@ def test_what_codex_sends(http):
     assert reply.status_code == 200, reply.text
     name, last = events_of(reply.text)[-1]
     assert name in ("response.completed", "response.incomplete")
-    assert last["response"]["model"] == "tiny" and last["response"]["store"] is False
+    assert last["response"]["model"] == "random" and last["response"]["store"] is False
     ignored = reply.headers["x-ignored-params"].split(",")
     assert {"tools[0]", "tools[1]", "input[8]", "client_metadata"} <= set(ignored)
 

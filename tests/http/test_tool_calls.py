@@ -135,7 +135,7 @@ def forced(client, choice, **fields):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_forced_calls_after_free_reasoning(client, seed):
-    """The embedded model knows nothing: what it says is the grammar's doing."""
+    """The random model knows nothing: what it says is the grammar's doing."""
     def pick(name):
         return {"type": "function", "function": {"name": name}}
     for choice, names in (("required", {"stop", "pick"}), (pick("pick"), {"pick"}), (pick("stop"), {"stop"})):

@@ -1,7 +1,6 @@
 """Runs of the built program, and the models and goldens they are compared with.
 
-The program is ${SLUICE_BUILD:-build/release}/sluice. Scores are kept for the session: the same run is
-not made twice.
+Scores are kept for the session: the same run is not made twice.
 """
 import json
 import os
@@ -12,16 +11,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_data import ROOT, SLUICE, random_model
 
-ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools" / "oracle"))
 
 from qwen3_5_oracle import read_safetensors  # noqa: E402
 
-SLUICE = ROOT / os.environ.get("SLUICE_BUILD", "build/release") / "sluice"
 GOLDENS = ROOT / "tests" / "goldens"
 GOLDEN_NAMES = ("tiny27", "tiny08", "tiny_odd", "hf_nested", "hf_flat")
-MODELS = {name: GOLDENS / name for name in GOLDEN_NAMES} | {"embedded": ROOT / "models" / "tiny"}
+MODELS = {name: GOLDENS / name for name in GOLDEN_NAMES} | {"random": random_model()}
 ISAS = ("ref", "avx2", "avx512", "amx")
 RUN_SECONDS_MAX = 300
 

@@ -1,21 +1,15 @@
-"""Fixtures of tests/text: the text_tool program and the tokenizers it is run with.
-
-SLUICE_BUILD names the CMake build folder (default build/release).
-"""
-import fcntl
+"""Fixtures of tests/text: the text_tool program and the tokenizers it is run with."""
 import json
-import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import zipfile
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("SLUICE_BUILD") or ROOT / "build" / "release")
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+sys.path[:0] = [str(pathlib.Path(__file__).parent), str(pathlib.Path(__file__).parents[1])]
+
+from test_data import BUILD, ROOT, made_once  # noqa: E402
 
 
 class TextTool:
@@ -56,24 +50,6 @@ def start_tool():
 @pytest.fixture(scope="session")
 def small_tokenizer():
     return ROOT / "src" / "text" / "testdata"
-
-
-def made_once(name, make):
-    """The folder `name` of the build folder's test data; make(folder) fills it when it is not there.
-
-    Several pytest workers ask at the same time: one makes it, the others wait. It appears whole or not at all.
-    """
-    folder = BUILD / "test-data" / name
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with (folder.parent / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
-            unfinished = folder.with_suffix(".unfinished")
-            shutil.rmtree(unfinished, ignore_errors=True)
-            unfinished.mkdir()
-            make(unfinished)
-            unfinished.rename(folder)
-    return folder
 
 
 @pytest.fixture(scope="session")
