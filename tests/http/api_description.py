@@ -11,10 +11,10 @@ DESCRIPTION = json.loads(FILE.read_text(encoding="utf-8"))
 METHODS = ("get", "post", "put", "delete", "patch")
 
 
-def resolve(node):
+def resolve(node, description=None):
     """The node itself, or what its $ref names."""
     while "$ref" in node:
-        target = DESCRIPTION
+        target = description or DESCRIPTION
         for name in node["$ref"].removeprefix("#/").split("/"):
             target = target[name.replace("~1", "/").replace("~0", "~")]
         node = target

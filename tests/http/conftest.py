@@ -12,6 +12,11 @@ from api_description import check_response  # noqa: E402
 from server_process import ServerProcess  # noqa: E402
 
 
+def pytest_addoption(parser):
+    parser.addoption("--api-cases", type=int, help="random requests of test_api_fuzz.py")
+    parser.addoption("--api-seed", type=int, default=1, help="their seed")
+
+
 @pytest.fixture(scope="session")
 def server():
     process = ServerProcess("--context", 2048, "--sequences", 4)

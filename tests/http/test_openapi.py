@@ -8,7 +8,8 @@ from api_description import (DESCRIPTION, FILE, check_reply, find_operation, ope
                              resolve, stream_events)
 from openapi_spec_validator import validate as validate_description
 from prometheus_client.parser import text_string_to_metric_families
-from server_process import ROOT, SLUICE, serving
+from server_process import SLUICE, serving
+from test_data import ROOT
 
 MESSAGES = [{"role": "user", "content": "Hello!"}]
 TOOL = {"name": "look", "description": "Looks.", "parameters": {
