@@ -11,9 +11,9 @@
 
 #include <boost/json/object.hpp>
 
-#include "api/answer_parser.h"
-#include "api/json_text.h"
-#include "api/tool_fields.h"
+#include "api/answer/answer_parser.h"
+#include "api/fields/json_text.h"
+#include "api/tools/tool_fields.h"
 
 namespace {
 

@@ -7,8 +7,8 @@
 #include <boost/json/serialize.hpp>
 #include <utility>
 
-#include "api/generation_fields.h"
-#include "api/json_fields.h"
+#include "api/fields/generation_fields.h"
+#include "api/fields/json_fields.h"
 
 namespace sluice {
 namespace {

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "api/answer_parser.h"
+#include "api/answer/answer_parser.h"
 #include "api/api_error.h"
 #include "request/prompt_reuse.h"
 #include "request/request.h"

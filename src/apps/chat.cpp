@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/answer_parser.h"
+#include "api/answer/answer_parser.h"
 #include "apps/console.h"
 #include "apps/embedded_model.h"
 #include "apps/generation.h"

@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "api/json_text.h"
-#include "api/openai_reply.h"
-#include "api/stop_matcher.h"
+#include "api/answer/stop_matcher.h"
+#include "api/fields/json_text.h"
+#include "api/openai/openai_reply.h"
 #include "apps/console.h"
 #include "apps/generation.h"
 #include "apps/model_loader.h"

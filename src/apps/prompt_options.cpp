@@ -6,7 +6,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 
-#include "api/chat_prompt.h"
+#include "api/chat/chat_prompt.h"
 #include "apps/options.h"
 #include "platform/mapped_file.h"
 

@@ -2,7 +2,7 @@
 // defaults (generation_config.json).
 #pragma once
 
-#include "api/generation_fields.h"
+#include "api/fields/generation_fields.h"
 #include "base/result.h"
 #include "request/request.h"
 #include "text/generation_config.h"

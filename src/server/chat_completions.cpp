@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "api/openai_chat_reply.h"
+#include "api/openai/chat_reply.h"
 #include "server/chat_plan.h"
 #include "server/error_map.h"
 #include "server/generation_run.h"

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/cache_marks.h"
-#include "api/call_memory.h"
-#include "api/call_replay.h"
-#include "api/chat_prompt.h"
+#include "api/chat/cache_marks.h"
+#include "api/chat/chat_prompt.h"
+#include "api/tools/call_memory.h"
+#include "api/tools/call_replay.h"
 #include "server/error_map.h"
 
 namespace sluice {

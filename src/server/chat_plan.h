@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "api/openai_chat.h"
+#include "api/openai/chat_request.h"
 #include "server/backend.h"
 #include "server/generation_plan.h"
 

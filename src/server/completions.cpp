@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "api/openai_completions.h"
+#include "api/openai/completions.h"
 #include "server/error_map.h"
 #include "server/generation_plan.h"
 #include "server/generation_run.h"

@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "api/answer_parser.h"
-#include "api/json_fields.h"
-#include "api/json_text.h"
-#include "api/openai_chat_reply.h"
-#include "api/tool_fields.h"
+#include "api/answer/answer_parser.h"
+#include "api/fields/json_fields.h"
+#include "api/fields/json_text.h"
+#include "api/openai/chat_reply.h"
+#include "api/tools/tool_fields.h"
 #include "server/error_map.h"
 #include "server/generation_plan.h"
 

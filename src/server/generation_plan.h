@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "api/answer_parser.h"
-#include "api/generation_fields.h"
-#include "api/openai_chat.h"
+#include "api/answer/answer_parser.h"
+#include "api/fields/generation_fields.h"
+#include "api/openai/chat_request.h"
 #include "api/reply_format.h"
 #include "request/request.h"
 #include "server/backend.h"

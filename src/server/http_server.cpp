@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/call_memory.h"
+#include "api/tools/call_memory.h"
 #include "server/error_map.h"
 #include "server/http_connection.h"
 #include "server/response_store.h"

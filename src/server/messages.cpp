@@ -4,8 +4,8 @@
 #include <boost/json/serialize.hpp>
 #include <utility>
 
-#include "api/anthropic_messages.h"
-#include "api/anthropic_reply.h"
+#include "api/anthropic/messages_reply.h"
+#include "api/anthropic/messages_request.h"
 #include "server/chat_plan.h"
 #include "server/error_map.h"
 #include "server/generation_run.h"

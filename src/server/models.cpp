@@ -9,7 +9,7 @@
 #include <boost/json/serialize.hpp>
 #include <chrono>
 
-#include "api/json_text.h"
+#include "api/fields/json_text.h"
 #include "server/error_map.h"
 
 namespace sluice {

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "api/json_text.h"
+#include "api/fields/json_text.h"
 
 namespace sluice {
 

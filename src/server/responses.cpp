@@ -9,9 +9,9 @@
 #include <chrono>
 #include <utility>
 
-#include "api/openai_responses.h"
-#include "api/openai_responses_reply.h"
-#include "api/response_ids.h"
+#include "api/responses/response_ids.h"
+#include "api/responses/responses_reply.h"
+#include "api/responses/responses_request.h"
 #include "server/access.h"
 #include "server/chat_plan.h"
 #include "server/error_map.h"

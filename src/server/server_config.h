@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "api/anthropic_messages.h"
-#include "api/openai_chat.h"
+#include "api/anthropic/messages_request.h"
+#include "api/openai/chat_request.h"
 
 namespace sluice {
 

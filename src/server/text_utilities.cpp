@@ -4,9 +4,9 @@
 #include <boost/json/object.hpp>
 #include <utility>
 
-#include "api/json_text.h"
-#include "api/openai_reply.h"
-#include "api/text_requests.h"
+#include "api/fields/json_text.h"
+#include "api/openai/openai_reply.h"
+#include "api/openai/text_requests.h"
 #include "server/chat_plan.h"
 #include "server/error_map.h"
 #include "server/generation_run.h"

@@ -1,0 +1,165 @@
+// See messages_request.h. What other dialects have as well is said in the form of chat
+// completions and read by the same readers: tools, thinking and its budget, the format of the
+// answer.
+#include "api/anthropic/messages_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "api/anthropic/messages_history.h"
+#include "api/anthropic/messages_tools.h"
+#include "api/chat/chat_prompt.h"
+#include "api/fields/thinking_fields.h"
+#include "api/tools/tool_fields.h"
+
+namespace sluice {
+namespace {
+
+namespace json = boost::json;
+
+bool is_effort(std::string_view word) {
+  constexpr std::string_view kWords[] = {"none", "minimal", "low", "medium",
+                                         "high", "xhigh",   "max"};
+  return std::ranges::find(kWords, word) != std::end(kWords);
+}
+
+// `thinking` decides whether the model thinks; the effort only how long.
+ThinkingFields read_thinking_config(JsonFields& body, JsonFields* output_config,
+                                    const ThinkingDefaults& defaults, MessagesRequest& request) {
+  json::object chat;
+  bool enabled = defaults.enabled;
+  if (auto config = body.object("thinking")) {
+    std::string type = config->string("type").value_or("");
+    type = type == "between_tools" ? "adaptive" : type;
+    enabled = type != "disabled";
+    request.omit_thinking = config->string("display").value_or("") == "omitted";
+    chat["thinking"] = json::object{{"type", type}};
+    if (const json::value* budget = config->find("budget_tokens"); budget != nullptr && enabled) {
+      chat["thinking"].get_object()["budget_tokens"] = *budget;
+    }
+    config->ignore_rest();
+  }
+  const auto effort = output_config != nullptr ? output_config->string("effort") : std::nullopt;
+  if (effort && enabled) {
+    chat["reasoning_effort"] = is_effort(*effort) ? *effort : "high";
+  }
+  JsonFields fields(chat, "", body.report());
+  ThinkingFields thinking = read_thinking(fields, nullptr, defaults);
+  if (thinking.tokens_max >= 0 && request.chat.generation.tokens_max) {
+    const std::int64_t room = std::max<std::int64_t>(*request.chat.generation.tokens_max - 1, 1);
+    thinking.tokens_max = std::min(thinking.tokens_max, room);
+  }
+  return thinking;
+}
+
+void read_output_format(JsonFields& body, JsonFields* output_config, const RequestLimits& limits,
+                        GenerationFields& generation) {
+  auto format = output_config != nullptr ? output_config->object("format") : std::nullopt;
+  if (!format) {
+    format = body.object("output_format");
+  }
+  if (format) {
+    generation.constraint.grammar = read_text_format(*format, limits);
+    format->ignore_rest();
+  }
+}
+
+// The system text first, then the messages.
+std::vector<ChatTurn> read_turns(JsonFields& body, const AnthropicTools& tools) {
+  FieldReport& report = body.report();
+  const BlockContext context{tools.texts, report};
+  std::vector<ChatTurn> turns;
+  if (const json::value* system = body.find("system")) {
+    turns.push_back(read_anthropic_system(*system, "system", context));
+    if (turns.back().text.empty()) {
+      turns.pop_back();
+    } else if (tools.marked) {  // tools come right before the system text
+      turns.back().cache_marks.insert(turns.back().cache_marks.begin(), 0);
+    }
+  }
+  if (const json::value* messages = body.find("messages")) {
+    for (ChatTurn& turn : read_anthropic_messages(*messages, "messages", context)) {
+      turns.push_back(std::move(turn));
+    }
+  } else {
+    report.fail(ApiErrorKind::missing_parameter, "messages is required", "messages");
+  }
+  if (!turns.empty()) {
+    mark_end(turns.back(), body.has("cache_control"));
+  }
+  return turns;
+}
+
+void read_conversation(JsonFields& body, ThinkingFields thinking, const RequestLimits& limits,
+                       ChatRequest& request) {
+  FieldReport& report = body.report();
+  const AnthropicTools tools = read_anthropic_tools(body);
+  std::vector<ChatTurn> turns = read_turns(body, tools);
+  if (report.failed()) {
+    return;
+  }
+  JsonFields chat_tools(tools.chat_fields, "", report);
+  ToolFields tool_fields = read_tool_fields(chat_tools, limits);
+  take_call_grammar(tool_fields.use, request.generation.constraint, report);
+  request.tool_use = std::move(tool_fields.use);
+
+  ChatHistory history = normalise_turns(std::move(turns), true);
+  request.continuation = std::move(history.continuation);
+  if (request.continuation) {
+    // The answer goes on with the given text, after the given reasoning or an empty one.
+    thinking.enabled = !request.continuation->reasoning.empty();
+  }
+  json::object variables{{"add_generation_prompt", true}, {"enable_thinking", thinking.enabled}};
+  if (!tool_fields.prompt_tools.empty()) {
+    variables["tools"] = std::move(tool_fields.prompt_tools);
+  }
+  if (thinking.effort) {
+    variables["reasoning_effort"] = *thinking.effort;
+  }
+  request.history_calls = history_calls(history.turns);
+  set_template_variables(std::move(variables), history.turns, request);
+}
+
+}  // namespace
+
+ApiResult<MessagesRequest> parse_messages_request(std::string body_text,
+                                                  const MessagesDefaults& defaults,
+                                                  const RequestLimits& limits) {
+  const auto object = parse_json_object(std::move(body_text));
+  if (!object) {
+    return std::unexpected(object.error());
+  }
+  FieldReport report;
+  JsonFields body(*object, "", report);
+  MessagesRequest request;
+  GenerationFields& generation = request.chat.generation;
+  generation = read_generation_fields(body, limits);
+  if (body.has("n")) {
+    report.ignore("n");  // no field of this API
+  }
+  generation.choices = 1;
+  generation.tokens_max = read_tokens_max(body, {"max_tokens"});
+  for (std::string& text : read_stop_texts(body, "stop_sequences")) {
+    generation.stop.push_back(std::move(text));
+  }
+  auto output_config = body.object("output_config");
+  JsonFields* config = output_config ? &*output_config : nullptr;
+  read_output_format(body, config, limits, generation);
+  const ThinkingFields thinking = read_thinking_config(body, config, defaults.thinking, request);
+  generation.reasoning_tokens_max = thinking.tokens_max;
+  read_conversation(body, thinking, limits, request.chat);
+  if (config != nullptr) {
+    config->ignore_rest();
+  }
+  body.ignore_rest();
+  if (report.failed()) {
+    return std::unexpected(report.error());
+  }
+  request.chat.ignored = report.take_ignored();
+  return request;
+}
+
+}  // namespace sluice

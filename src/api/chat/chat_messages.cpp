@@ -1,0 +1,449 @@
+// Reading and ordering are two passes: read_chat_turns() knows JSON, normalise_turns() knows order.
+#include "api/chat/chat_messages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "api/fields/json_text.h"
+#include "api/tools/call_arguments.h"
+
+namespace sluice {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::string_view kThinkOpen = "<think>";
+constexpr std::string_view kThinkClose = "</think>";
+constexpr std::string_view kBlankLine = "\n\n";
+
+struct RoleName {
+  std::string_view name;
+  TurnRole role;
+};
+
+constexpr std::array<RoleName, 6> kRoles{{{"system", TurnRole::system},
+                                          {"developer", TurnRole::system},
+                                          {"user", TurnRole::user},
+                                          {"assistant", TurnRole::assistant},
+                                          {"tool", TurnRole::tool},
+                                          {"function", TurnRole::tool}}};
+
+constexpr std::array<std::string_view, 10> kMediaTypes{
+    "image_url",   "input_image", "image", "video_url",  "video",
+    "input_video", "input_audio", "audio", "input_file", "file"};
+
+std::string_view view(const json::string& text) {
+  return {text.data(), text.size()};
+}
+
+// The first of `keys` that holds a string.
+std::optional<std::string> first_string(JsonFields& fields,
+                                        std::initializer_list<std::string_view> keys) {
+  std::optional<std::string> found;
+  for (const std::string_view key : keys) {
+    const json::value* value = fields.find(key);
+    if (!found && value != nullptr && value->is_string()) {
+      found = std::string(view(value->get_string()));
+    }
+  }
+  return found;
+}
+
+void add_text(ChatTurn& turn, std::string_view text, bool first) {
+  if (turn.role == TurnRole::tool && !first) {
+    turn.text += '\n';
+  }
+  turn.text += text;
+}
+
+// Whether the client asks for a reusable state after this part or message.
+bool is_marked(JsonFields& fields) {
+  const bool breakpoint = fields.has("prompt_cache_breakpoint");
+  return fields.has("cache_control") || breakpoint;
+}
+
+void read_part(const json::value& value, const std::string& path, bool first, ChatTurn& turn,
+               FieldReport& report) {
+  if (value.is_string()) {
+    add_text(turn, view(value.get_string()), first);
+    return;
+  }
+  if (!value.is_object()) {
+    report.fail(ApiErrorKind::invalid_type,
+                fmt::format("{} is {}, want an object", path, json_type_name(value)), path);
+    return;
+  }
+  JsonFields part(value.get_object(), path, report);
+  const std::string type = part.string("type").value_or("text");
+  if (std::find(kMediaTypes.begin(), kMediaTypes.end(), type) != kMediaTypes.end()) {
+    report.fail(ApiErrorKind::unsupported_content,
+                fmt::format("{} is of type '{}': this server reads text only", path, type), path);
+    return;
+  }
+  std::optional<std::string> text;
+  if (type == "thinking" || type == "reasoning") {
+    text = first_string(part, {type, "text"});
+  } else {
+    text = first_string(part, {"text", "refusal"});
+  }
+  const bool marked = is_marked(part);
+  part.ignore_rest();
+  if (!text) {
+    const bool known = type == "text" || type == "input_text" || type == "output_text";
+    report.fail(
+        known ? ApiErrorKind::missing_parameter : ApiErrorKind::unsupported_content,
+        fmt::format("{} is of type '{}' and has no string 'text'", path, type.substr(0, 64)),
+        known ? path + ".text" : path);
+    return;
+  }
+  const bool is_reasoning = type == "thinking" || type == "reasoning";
+  if (is_reasoning && turn.role == TurnRole::assistant) {
+    turn.reasoning += *text;
+  } else {
+    add_text(turn, *text, first);
+    mark_end(turn, marked);
+  }
+}
+
+void read_content(JsonFields& message, ChatTurn& turn) {
+  const json::value* content = message.find("content");
+  const std::string path = message.path_of("content");
+  if (content == nullptr) {
+    return;
+  }
+  if (content->is_string()) {
+    turn.text = std::string(view(content->get_string()));
+    return;
+  }
+  if (!content->is_array()) {
+    message.report().fail(
+        ApiErrorKind::invalid_type,
+        fmt::format("{} is {}, want a string or an array of parts", path, json_type_name(*content)),
+        path);
+    return;
+  }
+  const json::array& parts = content->get_array();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    read_part(parts[i], fmt::format("{}[{}]", path, i), i == 0, turn, message.report());
+  }
+}
+
+std::string trim_newlines(std::string_view text) {
+  const std::size_t first = text.find_first_not_of('\n');
+  if (first == std::string_view::npos) {
+    return {};
+  }
+  return std::string(text.substr(first, text.find_last_not_of('\n') - first + 1));
+}
+
+// Moves a leading "<think>...</think>" of the text into the reasoning.
+void split_inline_reasoning(ChatTurn& turn) {
+  const std::string_view text = turn.text;
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos || !text.substr(begin).starts_with(kThinkOpen)) {
+    return;
+  }
+  const std::size_t close = text.find(kThinkClose, begin);
+  if (close == std::string_view::npos) {
+    return;
+  }
+  const std::size_t inside = begin + kThinkOpen.size();
+  turn.reasoning = trim_newlines(text.substr(inside, close - inside));
+  const std::size_t rest = text.find_first_not_of('\n', close + kThinkClose.size());
+  turn.text = rest == std::string_view::npos ? std::string() : std::string(text.substr(rest));
+}
+
+void read_reasoning(JsonFields& message, ChatTurn& turn) {
+  const auto given = first_string(message, {"reasoning_content", "reasoning"});
+  std::string details;
+  if (const json::array* list = message.array("reasoning_details")) {
+    for (const json::value& detail : *list) {
+      const json::value* text =
+          detail.is_object() ? detail.get_object().if_contains("text") : nullptr;
+      if (text != nullptr && text->is_string()) {
+        details += view(text->get_string());
+      }
+    }
+  }
+  if (given && !given->empty()) {
+    turn.reasoning = *given;
+  } else if (!details.empty()) {
+    turn.reasoning = details;
+  } else if (turn.reasoning.empty()) {
+    split_inline_reasoning(turn);
+  }
+}
+
+void read_call(const json::value& value, const std::string& path, ChatTurn& turn,
+               FieldReport& report) {
+  if (!value.is_object()) {
+    report.fail(ApiErrorKind::invalid_type,
+                fmt::format("{} is {}, want an object", path, json_type_name(value)), path);
+    return;
+  }
+  JsonFields call(value.get_object(), path, report);
+  auto function = call.object("function");
+  JsonFields& fields = function ? *function : call;
+  const auto name = fields.string("name");
+  if (!name && !report.failed()) {
+    report.fail(ApiErrorKind::missing_parameter,
+                fmt::format("{} is required", fields.path_of("name")), fields.path_of("name"));
+  }
+  const json::value* arguments = fields.find("arguments");
+  json::object made;
+  if (arguments != nullptr) {
+    made = tool_call_arguments(*arguments);
+  }
+  json::object function_json{{"name", name.value_or("")}, {"arguments", std::move(made)}};
+  json::object made_call{{"type", "function"}, {"function", std::move(function_json)}};
+  if (const auto id = call.string("id")) {
+    made_call["id"] = *id;
+  }
+  turn.calls.push_back(std::move(made_call));
+}
+
+void read_assistant(JsonFields& message, ChatTurn& turn) {
+  read_reasoning(message, turn);
+  const auto refusal = message.string("refusal");
+  if (turn.text.empty() && refusal) {
+    turn.text = *refusal;
+  }
+  const bool prefix = message.boolean("prefix").value_or(false);
+  turn.continues = message.boolean("partial").value_or(false) || prefix;
+  if (const json::array* calls = message.array("tool_calls")) {
+    for (std::size_t i = 0; i < calls->size(); ++i) {
+      read_call((*calls)[i], fmt::format("{}[{}]", message.path_of("tool_calls"), i), turn,
+                message.report());
+    }
+  }
+}
+
+ChatTurn read_turn(const json::value& value, const std::string& path, FieldReport& report) {
+  ChatTurn turn;
+  if (!value.is_object()) {
+    report.fail(ApiErrorKind::invalid_type,
+                fmt::format("{} is {}, want an object", path, json_type_name(value)), path);
+    return turn;
+  }
+  JsonFields message(value.get_object(), path, report);
+  const auto role = message.string("role");
+  if (!role) {
+    report.fail(ApiErrorKind::missing_parameter, path + ".role is required", path + ".role");
+    return turn;
+  }
+  const auto* known = std::find_if(kRoles.begin(), kRoles.end(),
+                                   [&](const RoleName& entry) { return entry.name == *role; });
+  if (known == kRoles.end()) {
+    report.fail(ApiErrorKind::invalid_value,
+                fmt::format("{}.role is '{}', want system, developer, user, assistant, tool or "
+                            "function",
+                            path, role->substr(0, 64)),
+                path + ".role");
+    return turn;
+  }
+  turn.role = known->role;
+  read_content(message, turn);
+  mark_end(turn, is_marked(message));
+  if (turn.role == TurnRole::assistant) {
+    read_assistant(message, turn);
+  } else if (turn.role == TurnRole::tool) {
+    message.find("tool_call_id");  // results are matched to calls by their order
+    message.find("name");
+  }
+  message.ignore_rest();
+  return turn;
+}
+
+// Puts later system texts where the conversation had them; see the header.
+class SystemFolder {
+ public:
+  void add(ChatTurn turn) {
+    if (turn.role == TurnRole::system) {
+      add_system(std::move(turn));
+      return;
+    }
+    if (turn.role != TurnRole::tool) {
+      place_before(turn);
+    }
+    turns_.push_back(std::move(turn));
+  }
+
+  std::vector<ChatTurn> finish() {
+    flush_as_own_turn();
+    return std::move(turns_);
+  }
+
+ private:
+  void add_system(ChatTurn turn) {
+    if (turns_.empty()) {
+      turns_.push_back(std::move(turn));
+    } else if (turns_.back().role == TurnRole::system || turns_.back().role == TurnRole::user) {
+      append_turn_text(turns_.back(), turn);
+    } else {
+      append_turn_text(waiting_, turn);
+    }
+  }
+
+  // After tool results: at the end of the last one. Otherwise at the head of the next user turn.
+  void place_before(ChatTurn& next) {
+    if (waiting_.text.empty()) {
+      return;
+    }
+    if (turns_.back().role != TurnRole::tool && next.role == TurnRole::user) {
+      append_turn_text(waiting_, next);
+      next = std::exchange(waiting_, {});
+      return;
+    }
+    flush_as_own_turn();
+  }
+
+  void flush_as_own_turn() {
+    if (waiting_.text.empty()) {
+      return;
+    }
+    if (turns_.back().role == TurnRole::tool) {
+      append_turn_text(turns_.back(), std::exchange(waiting_, {}));
+    } else {
+      turns_.push_back(std::exchange(waiting_, {}));
+    }
+  }
+
+  std::vector<ChatTurn> turns_;
+  ChatTurn waiting_;  // a user turn, but for its text empty
+};
+
+// The templates refuse a conversation without a user turn.
+void ensure_user_turn(std::vector<ChatTurn>& turns) {
+  const bool has_user = std::any_of(
+      turns.begin(), turns.end(), [](const ChatTurn& turn) { return turn.role == TurnRole::user; });
+  if (has_user) {
+    return;
+  }
+  if (turns.size() == 1 && turns.front().role == TurnRole::system) {
+    turns.front().role = TurnRole::user;
+    return;
+  }
+  const bool after_system = !turns.empty() && turns.front().role == TurnRole::system;
+  turns.insert(turns.begin() + (after_system ? 1 : 0), ChatTurn{});
+}
+
+TurnContinuation make_continuation(ChatTurn turn) {
+  const std::size_t begin = turn.text.find_first_not_of(" \t\r\n");
+  const bool opens = begin != std::string::npos &&
+                     std::string_view(turn.text).substr(begin).starts_with(kThinkOpen);
+  if (!opens || !turn.reasoning.empty()) {
+    return {std::move(turn.reasoning), std::move(turn.text), false};
+  }
+  std::string_view text = std::string_view(turn.text).substr(begin + kThinkOpen.size());
+  if (text.starts_with('\n')) {
+    text.remove_prefix(1);  // the template writes this one
+  }
+  return {{}, std::string(text), true};
+}
+
+}  // namespace
+
+std::vector<HistoryCall> history_calls(const std::vector<ChatTurn>& turns) {
+  std::vector<HistoryCall> calls;
+  for (const ChatTurn& turn : turns) {
+    for (const json::value& call : turn.calls) {
+      const json::object& object = call.get_object();
+      const json::object& function = object.at("function").get_object();
+      const json::value* id = object.if_contains("id");
+      calls.push_back({.id = id != nullptr ? std::string(view(id->get_string())) : std::string(),
+                       .name = std::string(view(function.at("name").get_string())),
+                       .arguments = function.at("arguments").get_object()});
+    }
+  }
+  return calls;
+}
+
+void append_turn_text(ChatTurn& turn, const ChatTurn& more) {
+  if (!turn.text.empty() && !more.text.empty()) {
+    turn.text += kBlankLine;
+  }
+  for (const std::size_t mark : more.cache_marks) {
+    turn.cache_marks.push_back(turn.text.size() + mark);
+  }
+  turn.text += more.text;
+}
+
+void mark_end(ChatTurn& turn, bool marked) {
+  if (marked) {
+    turn.cache_marks.push_back(turn.text.size());
+  }
+}
+
+std::vector<ChatTurn> read_chat_turns(const json::value& messages, const std::string& path,
+                                      FieldReport& report) {
+  std::vector<ChatTurn> turns;
+  json::value decoded;
+  const json::value* list = &messages;
+  if (messages.is_string()) {
+    auto parsed = parse_json(std::string(view(messages.get_string())));
+    if (parsed) {
+      decoded = std::move(*parsed);
+      list = &decoded;
+    }
+  }
+  if (!list->is_array()) {
+    report.fail(ApiErrorKind::invalid_type,
+                fmt::format("{} is {}, want an array", path, json_type_name(*list)), path);
+    return turns;
+  }
+  const json::array& array = list->get_array();
+  if (array.empty()) {
+    report.fail(ApiErrorKind::invalid_value, path + " is empty, want at least one message", path);
+  }
+  turns.reserve(array.size());
+  for (std::size_t i = 0; i < array.size() && !report.failed(); ++i) {
+    turns.push_back(read_turn(array[i], fmt::format("{}[{}]", path, i), report));
+  }
+  return turns;
+}
+
+ChatHistory normalise_turns(std::vector<ChatTurn> turns, bool continue_last) {
+  SystemFolder folder;
+  for (ChatTurn& turn : turns) {
+    folder.add(std::move(turn));
+  }
+  ChatHistory history{folder.finish(), std::nullopt};
+  std::vector<ChatTurn>& kept = history.turns;
+  if (!kept.empty() && kept.back().role == TurnRole::assistant && kept.back().calls.empty()) {
+    const bool continues = continue_last || kept.back().continues;
+    if (kept.back().text.empty() && !(continues && !kept.back().reasoning.empty())) {
+      kept.pop_back();
+    } else if (continues) {
+      history.continuation = make_continuation(std::move(kept.back()));
+      kept.pop_back();
+    }
+  }
+  ensure_user_turn(kept);
+  return history;
+}
+
+json::array template_messages(const std::vector<ChatTurn>& turns) {
+  constexpr std::array<std::string_view, 4> kNames{"system", "user", "assistant", "tool"};
+  json::array messages;
+  messages.reserve(turns.size());
+  for (const ChatTurn& turn : turns) {
+    const std::string_view role = kNames[static_cast<std::size_t>(turn.role)];
+    json::object message{{"role", json::string_view(role.data(), role.size())},
+                         {"content", turn.text}};
+    if (turn.role == TurnRole::assistant) {
+      // Always a string: without one the template looks for tags in the content.
+      message["reasoning_content"] = turn.reasoning;
+      if (!turn.calls.empty()) {
+        message["tool_calls"] = turn.calls;
+      }
+    }
+    messages.push_back(std::move(message));
+  }
+  return messages;
+}
+
+}  // namespace sluice

@@ -1,0 +1,256 @@
+#include "api/openai/completions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "api/fields/json_text.h"
+#include "api/openai/openai_reply.h"
+
+namespace sluice {
+namespace {
+
+namespace json = boost::json;
+
+void fail_prompt(FieldReport& report, const std::string& path, const json::value& seen) {
+  report.fail(ApiErrorKind::invalid_type,
+              fmt::format("{} is {}, want a string, an array of strings, an array of token ids or "
+                          "an array of those",
+                          path, json_type_name(seen)),
+              path);
+}
+
+// One prompt of a list of prompts.
+void add_prompt(const json::value& value, const std::string& path, const RequestLimits& limits,
+                FieldReport& report, CompletionRequest& request) {
+  if (value.is_string()) {
+    request.prompts.emplace_back(std::string(value.get_string()));
+  } else if (value.is_array()) {
+    request.prompts.emplace_back(read_token_ids(value.get_array(), path, limits, report));
+  } else {
+    fail_prompt(report, path, value);
+  }
+}
+
+void read_prompts(JsonFields& body, const RequestLimits& limits, CompletionRequest& request) {
+  FieldReport& report = body.report();
+  const json::value* prompt = body.find("prompt");
+  if (prompt == nullptr) {
+    report.fail(ApiErrorKind::missing_parameter, "prompt is required", "prompt");
+    return;
+  }
+  if (!prompt->is_array()) {
+    add_prompt(*prompt, "prompt", limits, report, request);
+    return;
+  }
+  const json::array& list = prompt->get_array();
+  if (!list.empty() && list[0].is_number()) {
+    add_prompt(*prompt, "prompt", limits, report, request);
+    return;
+  }
+  if (list.empty() || static_cast<std::int64_t>(list.size()) > kCompletionPromptsMax) {
+    report.fail(
+        ApiErrorKind::invalid_value,
+        fmt::format("prompt has {} entries, want 1 to {}", list.size(), kCompletionPromptsMax),
+        "prompt");
+    return;
+  }
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    add_prompt(list[i], fmt::format("prompt[{}]", i), limits, report, request);
+  }
+}
+
+void check_prompts_not_empty(const CompletionRequest& request, FieldReport& report) {
+  for (const CompletionPrompt& prompt : request.prompts) {
+    if (std::visit([](const auto& value) { return value.empty(); }, prompt)) {
+      report.fail(ApiErrorKind::invalid_value, "prompt is empty, want at least one token",
+                  "prompt");
+    }
+  }
+}
+
+std::int64_t character_count(std::string_view text) {
+  return std::count_if(text.begin(), text.end(),
+                       [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; });
+}
+
+}  // namespace
+
+ApiResult<CompletionRequest> parse_completion_request(std::string body_text,
+                                                      const RequestLimits& limits) {
+  const auto object = parse_json_object(std::move(body_text));
+  if (!object) {
+    return std::unexpected(object.error());
+  }
+  FieldReport report;
+  JsonFields body(*object, "", report);
+  CompletionRequest request;
+  request.generation = read_generation_fields(body, limits);
+  if (body.has("max_tokens") || body.has("max_completion_tokens")) {
+    request.generation.tokens_max = read_tokens_max(body, {"max_completion_tokens", "max_tokens"});
+  } else {
+    request.generation.tokens_max = kCompletionTokensDefault;
+  }
+  if (const auto count = body.integer("logprobs", {0, kCompletionLogprobsMax})) {
+    request.generation.logprobs = static_cast<std::int32_t>(*count);
+  }
+  read_prompts(body, limits, request);
+  check_prompts_not_empty(request, report);
+  request.parse_special = body.boolean("parse_special").value_or(true);
+  request.echo = body.boolean("echo").value_or(false);
+  if (request.echo && request.generation.logprobs >= 0) {
+    report.fail(ApiErrorKind::unsupported_parameter,
+                "echo with logprobs is not supported: prompt tokens are not scored", "logprobs");
+  }
+  const json::value* suffix = body.find("suffix");
+  if (suffix != nullptr && !(suffix->is_string() && suffix->get_string().empty())) {
+    body.reject("suffix", "this version cannot fill in the middle");
+  }
+  body.ignore_rest();
+  if (report.failed()) {
+    return std::unexpected(report.error());
+  }
+  request.ignored = report.take_ignored();
+  return request;
+}
+
+CompletionReply::CompletionReply(ReplyHead head, CompletionReplyOptions options,
+                                 TokenBytes token_bytes)
+    : head_(std::move(head)), options_(std::move(options)), token_bytes_(std::move(token_bytes)) {
+  for (const std::string& echo : options_.echoes) {
+    text_offsets_.push_back(character_count(echo));
+  }
+}
+
+std::vector<SseEvent> CompletionReply::begin(const AnswerUsage& usage) {
+  std::vector<SseEvent> events;
+  for (std::size_t choice = 0; choice < options_.echoes.size(); ++choice) {
+    const bool has_ids = options_.return_token_ids;
+    if (options_.echoes[choice].empty() && !has_ids) {
+      continue;
+    }
+    json::object entry = choice_object(choice, options_.echoes[choice], {}, {});
+    if (has_ids) {
+      entry["prompt_token_ids"] = token_ids_json(options_.prompt_token_ids[choice]);
+    }
+    events.push_back({"", chunk(json::array{std::move(entry)}, usage)});
+  }
+  return events;
+}
+
+std::vector<SseEvent> CompletionReply::delta(std::size_t choice, const AnswerDelta& delta,
+                                             std::span<const TokenId> token_ids,
+                                             const AnswerUsage& usage) {
+  if (delta.text.empty() && token_ids.empty()) {
+    return {};
+  }
+  json::object entry = choice_object(choice, delta.text, delta.tokens, token_ids);
+  return {{"", chunk(json::array{std::move(entry)}, usage)}};
+}
+
+std::vector<SseEvent> CompletionReply::end(std::size_t choice, const AnswerEnd& end,
+                                           std::span<const TokenId> token_ids,
+                                           const AnswerUsage& usage) {
+  json::object entry = choice_object(choice, "", {}, token_ids);
+  entry["finish_reason"] = finish_reason_json(end.reason);
+  entry["stop_reason"] = stop_reason_json(end);
+  if (end.timings) {
+    entry["timings"] = timings_json(end);
+  }
+  return {{"", chunk(json::array{std::move(entry)}, usage)}};
+}
+
+std::vector<SseEvent> CompletionReply::finish(const AnswerUsage& usage) {
+  std::vector<SseEvent> events;
+  if (options_.include_usage) {
+    json::object object = reply_head_json(head_, "text_completion");
+    object["choices"] = json::array{};
+    object["usage"] = usage_json(usage);
+    events.push_back({"", to_json(object)});
+  }
+  events.push_back({"", "[DONE]"});
+  return events;
+}
+
+std::vector<SseEvent> CompletionReply::fail(const std::string& error_json) {
+  return {{"", error_json}, {"", "[DONE]"}};
+}
+
+std::string CompletionReply::whole(std::span<const ChoiceAnswer> choices,
+                                   const AnswerUsage& usage) {
+  json::array list;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const ChoiceAnswer& answer = choices[i];
+    json::object entry = choice_object(i, options_.echoes[i] + answer.content,
+                                       answer.content_tokens, answer.token_ids);
+    entry["finish_reason"] = finish_reason_json(answer.end.reason);
+    entry["stop_reason"] = stop_reason_json(answer.end);
+    if (options_.return_token_ids) {
+      entry["prompt_token_ids"] = token_ids_json(options_.prompt_token_ids[i]);
+    }
+    if (answer.end.timings) {
+      entry["timings"] = timings_json(answer.end);
+    }
+    list.push_back(std::move(entry));
+  }
+  json::object reply = reply_head_json(head_, "text_completion");
+  reply["choices"] = std::move(list);
+  reply["usage"] = usage_json(usage);
+  return to_json(reply);
+}
+
+std::string CompletionReply::chunk(json::array choices, const AnswerUsage& usage) const {
+  json::object object = reply_head_json(head_, "text_completion");
+  object["choices"] = std::move(choices);
+  if (options_.continuous_usage) {
+    object["usage"] = usage_json(usage);
+  } else if (options_.include_usage) {
+    object["usage"] = nullptr;
+  }
+  return to_json(object);
+}
+
+json::object CompletionReply::choice_object(std::size_t choice, std::string_view text,
+                                            std::span<const TokenEvent> tokens,
+                                            std::span<const TokenId> token_ids) {
+  json::object entry{{"index", choice},
+                     {"text", json::string_view(text.data(), text.size())},
+                     {"logprobs", nullptr},
+                     {"finish_reason", nullptr}};
+  if (options_.logprobs) {
+    entry["logprobs"] = logprobs(choice, tokens);
+  }
+  if (options_.return_token_ids) {
+    entry["token_ids"] = token_ids_json(token_ids);
+  }
+  return entry;
+}
+
+json::object CompletionReply::logprobs(std::size_t choice, std::span<const TokenEvent> tokens) {
+  json::array texts;
+  json::array values;
+  json::array tops;
+  json::array offsets;
+  for (const TokenEvent& token : tokens) {
+    const std::string text = replace_invalid_utf8(token_bytes_(token.token_id));
+    const double logprob = finite_logprob(token.logprob.value_or(0.0F));
+    json::object top;
+    for (const TokenLogprob& candidate : token.top_logprobs) {
+      top[replace_invalid_utf8(token_bytes_(candidate.token_id))] =
+          finite_logprob(candidate.logprob);
+    }
+    top[text] = logprob;
+    offsets.push_back(text_offsets_[choice]);
+    text_offsets_[choice] += character_count(text);
+    texts.push_back(json::string(text));
+    values.push_back(logprob);
+    tops.push_back(std::move(top));
+  }
+  return json::object{{"tokens", std::move(texts)},
+                      {"token_logprobs", std::move(values)},
+                      {"top_logprobs", std::move(tops)},
+                      {"text_offset", std::move(offsets)}};
+}
+
+}  // namespace sluice

@@ -1,0 +1,68 @@
+// POST /v1/completions: raw text or token prompts, no template, answers verbatim.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "api/fields/generation_fields.h"
+#include "api/reply_format.h"
+
+namespace sluice {
+
+inline constexpr std::int64_t kCompletionPromptsMax = 64;
+inline constexpr std::int64_t kCompletionTokensDefault = 16;
+inline constexpr std::int64_t kCompletionLogprobsMax = 5;
+
+using CompletionPrompt = std::variant<std::string, std::vector<TokenId>>;
+
+struct CompletionRequest {
+  GenerationFields generation;
+  std::vector<CompletionPrompt> prompts;  // at least one
+  bool parse_special = true;              // control-token spellings in strings become tokens
+  bool echo = false;                      // the prompt is repeated at the head of the text
+  std::vector<std::string> ignored;
+};
+
+ApiResult<CompletionRequest> parse_completion_request(std::string body,
+                                                      const RequestLimits& limits);
+
+struct CompletionReplyOptions {
+  bool include_usage = false;
+  bool continuous_usage = false;
+  bool logprobs = false;
+  bool return_token_ids = false;
+  std::vector<std::string> echoes = {};                     // per choice; empty: no echo
+  std::vector<std::vector<TokenId>> prompt_token_ids = {};  // per choice, when return_token_ids
+};
+
+// Choice index = prompt index * n + k. Objects are called text_completion, chunks too.
+class CompletionReply final : public ReplyFormat {
+ public:
+  CompletionReply(ReplyHead head, CompletionReplyOptions options, TokenBytes token_bytes);
+
+  std::vector<SseEvent> begin(const AnswerUsage& usage) override;
+  std::vector<SseEvent> delta(std::size_t choice, const AnswerDelta& delta,
+                              std::span<const TokenId> token_ids,
+                              const AnswerUsage& usage) override;
+  std::vector<SseEvent> end(std::size_t choice, const AnswerEnd& end,
+                            std::span<const TokenId> token_ids, const AnswerUsage& usage) override;
+  std::vector<SseEvent> finish(const AnswerUsage& usage) override;
+  std::vector<SseEvent> fail(const std::string& error_json) override;
+  std::string whole(std::span<const ChoiceAnswer> choices, const AnswerUsage& usage) override;
+
+ private:
+  std::string chunk(boost::json::array choices, const AnswerUsage& usage) const;
+  boost::json::object choice_object(std::size_t choice, std::string_view text,
+                                    std::span<const TokenEvent> tokens,
+                                    std::span<const TokenId> token_ids);
+  boost::json::object logprobs(std::size_t choice, std::span<const TokenEvent> tokens);
+
+  ReplyHead head_;
+  CompletionReplyOptions options_;
+  TokenBytes token_bytes_;
+  std::vector<std::int64_t> text_offsets_;  // per choice: characters of tokens so far
+};
+
+}  // namespace sluice

@@ -1,0 +1,99 @@
+// Grammars of forced calls: which answers they let through, over the embedded model's tokenizer.
+#include "api/tools/call_grammar.h"
+
+#include <gtest/gtest.h>
+
+#include "api/fields/json_text.h"
+#include "api/tools/tool_fields.h"
+#include "text/grammar_matcher.h"
+
+namespace sluice {
+namespace {
+
+const Tokenizer& tokenizer() {
+  static const auto loaded =
+      Tokenizer::load(std::string(SLUICE_SOURCE_DIR) + "/models/tiny").value();
+  return loaded;
+}
+
+ToolSet tools() {
+  ToolSet set;
+  FieldReport report;
+  const auto schema = [](const char* text) { return *parse_json(text); };
+  const auto read = schema(R"({"properties":{"path":{"type":"string"},"limit":{}}})");
+  declare_tool("read.file", &read, "tool", set, report);
+  declare_tool("run", nullptr, "tool", set, report);
+  const auto typed = schema(R"({"properties":{"n":{"type":"integer"},"e":{"enum":["a/b","c"]},
+    "o":{"type":"object"}},"required":["n"]})");
+  declare_tool("typed", &typed, "tool", set, report, true);
+  EXPECT_FALSE(report.failed());
+  return set;
+}
+
+// Whether the text may be a whole answer.
+bool accepts(const std::string& text, const CallGrammarOptions& options = {}) {
+  const std::string grammar = make_call_grammar(tools(), options);
+  const std::vector<std::int32_t> stops{*tokenizer().token_id("<|im_end|>")};
+  auto matcher =
+      GrammarMatcher::create({GrammarKind::lark, grammar}, tokenizer(),
+                             {.vocab_size = tokenizer().vocab_size(), .stop_ids = stops});
+  EXPECT_TRUE(matcher) << matcher.error().message << grammar;
+  const auto ids = tokenizer().encode(text, ControlTokens::parse).value();
+  for (const std::int32_t id : ids) {
+    if (!matcher->accept(id)) {
+      return false;
+    }
+  }
+  return matcher->accept(stops[0]).has_value();
+}
+
+std::string call(const std::string& name, const std::string& parameters = {}) {
+  return "<tool_call>\n<function=" + name + ">\n" + parameters + "</function>\n</tool_call>";
+}
+
+std::string parameter(const std::string& key, const std::string& value) {
+  return "<parameter=" + key + ">\n" + value + "\n</parameter>\n";
+}
+
+TEST(CallGrammar, OnlyCallsOfDeclaredTools) {
+  EXPECT_TRUE(accepts(call("run")));
+  EXPECT_TRUE(accepts(call("run") + "\n" + call("run")));
+  EXPECT_FALSE(accepts(call("walk")));
+  EXPECT_FALSE(accepts(call("readXfile")));
+  EXPECT_FALSE(accepts("Hello"));
+  EXPECT_FALSE(accepts("Hello" + call("run")));
+  EXPECT_FALSE(accepts(call("run") + "Hello"));
+  EXPECT_FALSE(accepts(call("run", parameter("x", "1"))));
+}
+
+TEST(CallGrammar, ParametersInAnyOrderAndTagsInValues) {
+  EXPECT_TRUE(accepts(call("read.file", parameter("limit", "1") + parameter("path", "a"))));
+  EXPECT_TRUE(accepts(call("read.file", parameter("path", "x\n</parameter>\n</function>\ny"))));
+  EXPECT_TRUE(accepts(call("read.file")));
+  EXPECT_FALSE(accepts(call("read.file", parameter("other", "1"))));
+  EXPECT_FALSE(accepts(call("read.file", "<parameter=path>\nunclosed\n")));
+}
+
+TEST(CallGrammar, Options) {
+  EXPECT_FALSE(accepts(call("run") + "\n" + call("run"), {.one_call = true}));
+  EXPECT_FALSE(accepts(call("run"), {.allowed = {"read.file"}}));
+  EXPECT_TRUE(accepts(call("run"), {.allowed = {"run"}}));
+  EXPECT_TRUE(accepts("Hello", {.may_answer = true}));
+  EXPECT_TRUE(accepts("Hello\n\n" + call("run"), {.may_answer = true}));
+  EXPECT_TRUE(accepts(call("run"), {.may_answer = true}));
+  EXPECT_FALSE(accepts("Hello" + call("walk"), {.may_answer = true}));
+}
+
+TEST(CallGrammar, StrictToolsFollowTheirSchema) {
+  EXPECT_TRUE(accepts(call("typed", parameter("n", "-12"))));
+  EXPECT_TRUE(accepts(call("typed", parameter("n", "0") + parameter("e", "a/b"))));
+  EXPECT_TRUE(accepts(call("typed", parameter("n", "0") + parameter("o", "{\"a\": 1}"))));
+  EXPECT_FALSE(accepts(call("typed")));
+  EXPECT_FALSE(accepts(call("typed", parameter("n", "five"))));
+  EXPECT_FALSE(accepts(call("typed", parameter("n", "1") + parameter("e", "d"))));
+  EXPECT_FALSE(accepts(call("typed", parameter("n", "1") + parameter("o", "[1]"))));
+  EXPECT_FALSE(accepts(call("typed", parameter("n", "1") + parameter("n", "1"))));
+}
+
+}  // namespace
+}  // namespace sluice
