@@ -50,15 +50,11 @@ ApiResult<FlushRequest> parse_flush_request(std::string body) {
   if (body.empty()) {
     return FlushRequest{};
   }
-  const auto object = parse_json_object(std::move(body));
-  if (!object) {
-    return std::unexpected(object.error());
-  }
-  FieldReport report;
-  JsonFields fields(*object, "", report);
-  FlushRequest request = read_flush(fields);
-  if (report.failed()) {
-    return std::unexpected(report.error());
+  FlushRequest request;
+  const auto ignored =
+      read_body(std::move(body), [&](JsonFields& fields) { request = read_flush(fields); });
+  if (!ignored) {
+    return std::unexpected(ignored.error());
   }
   return request;
 }

@@ -51,23 +51,18 @@ struct AnswerEnd {
   bool has_complete_call = false;
 };
 
-struct ToolCall {
-  std::string id;
-  std::string name;
-  std::string arguments = {};  // the text of a JSON object; cut off unless complete
-  bool complete = false;
-  std::size_t content_size_before = 0;  // bytes of the content that came before the call
-};
-
-// A whole answer. token_ids: all generated, when asked for.
+// A whole answer: its parts in the order in which they came, neighbours of one kind joined; a call
+// is one part, with its head. token_ids: all generated, when asked for.
 struct ChoiceAnswer {
-  std::string reasoning;
-  std::string content;
-  std::vector<ToolCall> calls;
-  std::vector<TokenEvent> reasoning_tokens;
-  std::vector<TokenEvent> content_tokens;
+  std::vector<AnswerDelta> parts;
   std::vector<TokenId> token_ids;
   AnswerEnd end;
+
+  void add(AnswerDelta delta);
+
+  // All text of one kind; of calls: their arguments.
+  std::string text_of(AnswerPart part) const;
+  std::vector<TokenEvent> tokens_of(AnswerPart part) const;
 };
 
 // The exact bytes of a token.

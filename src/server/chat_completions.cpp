@@ -6,7 +6,6 @@
 
 #include "api/openai/chat_reply.h"
 #include "server/chat_plan.h"
-#include "server/error_map.h"
 #include "server/generation_run.h"
 
 namespace sluice {
@@ -24,8 +23,7 @@ ApiResult<GenerationPlan> plan_completion(const Backend& backend, const HttpRequ
   if (!request) {
     return std::unexpected(request.error());
   }
-  const auto encoded =
-      encode_chat(backend, *request, kParam, cache_owner(backend, request->generation, http));
+  const auto encoded = encode_chat(backend, http, *request, kParam);
   if (!encoded) {
     return std::unexpected(encoded.error());
   }
@@ -52,12 +50,8 @@ ApiResult<GenerationPlan> plan_completion(const Backend& backend, const HttpRequ
 }  // namespace
 
 void handle_chat_completions(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
-  auto plan = plan_completion(backend, exchange->request(), exchange->take_body());
-  if (plan) {
-    start_generation(backend, exchange, std::move(*plan));
-  } else {
-    exchange->reply(openai_error_response(plan.error()));
-  }
+  start_generation(backend, exchange,
+                   plan_completion(backend, exchange->request(), exchange->take_body()));
 }
 
 }  // namespace sluice

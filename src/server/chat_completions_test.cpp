@@ -7,7 +7,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 
-#include "server/generation_run.h"
+#include "server/json_answer.h"
 #include "server/test_server.h"
 
 namespace sluice {

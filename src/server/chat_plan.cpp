@@ -75,18 +75,18 @@ void add_stable_positions(const std::vector<std::int64_t>& positions, Request& r
 
 }  // namespace
 
-ApiResult<EncodedChat> encode_chat(const Backend& backend, const ChatRequest& request,
-                                   const std::string& param, std::string_view owner) {
+ApiResult<EncodedChat> encode_chat(const Backend& backend, const HttpRequest& http,
+                                   const ChatRequest& request, const std::string& param) {
   const Tokenizer& tokenizer = backend.model->tokenizer;
   auto prompt = make_chat_prompt(request, backend.model->chat_template, tokenizer);
   if (!prompt) {
     return std::unexpected(prompt_error(prompt.error(), param));
   }
+  const std::string owner = cache_owner(backend, request.generation, http);
   std::vector<ReplayedCall> calls;
   calls.reserve(request.history_calls.size());
   for (const HistoryCall& call : request.history_calls) {
-    calls.push_back(owner.empty() ? std::nullopt
-                                  : backend.calls->find(owner, call.id, call.name, call.arguments));
+    calls.push_back(backend.calls->find(owner, call.id, call.name, call.arguments));
   }
   auto token_ids = encode_prompt(prompt->text, calls, tokenizer);
   if (!token_ids) {
@@ -97,6 +97,24 @@ ApiResult<EncodedChat> encode_chat(const Backend& backend, const ChatRequest& re
                      .token_ids = std::move(*token_ids),
                      .reasoning_open = prompt->reasoning_open,
                      .marked_positions = std::move(marked)};
+}
+
+ApiResult<JsonAnswer> count_chat_tokens(const Backend& backend, const HttpRequest& http,
+                                        ApiDialect dialect, const ChatRequest& request,
+                                        const std::string& param) {
+  if (const auto error = check_model(backend, request.generation)) {
+    return std::unexpected(*error);
+  }
+  const auto encoded = encode_chat(backend, http, request, param);
+  if (!encoded) {
+    return std::unexpected(encoded.error());
+  }
+  JsonAnswer answer{.body = {}, .ignored = request.ignored};
+  if (dialect == ApiDialect::openai) {
+    answer.body["object"] = "response.input_tokens";
+  }
+  answer.body["input_tokens"] = encoded->token_ids.size();
+  return answer;
 }
 
 ApiResult<GenerationPlan> plan_chat(const Backend& backend, const HttpRequest& http,

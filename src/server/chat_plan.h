@@ -8,6 +8,7 @@
 #include "api/openai/chat_request.h"
 #include "server/backend.h"
 #include "server/generation_plan.h"
+#include "server/json_answer.h"
 
 namespace sluice {
 
@@ -19,10 +20,16 @@ struct EncodedChat {
   std::vector<std::int64_t> marked_positions = {};
 };
 
-// Renders and encodes. `param` names the field the conversation came from. Calls that an answer to
-// the same owner (cache_owner(); none: empty) contained become the tokens they were.
-ApiResult<EncodedChat> encode_chat(const Backend& backend, const ChatRequest& request,
-                                   const std::string& param, std::string_view owner = {});
+// Renders and encodes. `param` names the field the conversation came from. Calls that an earlier
+// answer to the same owner (cache_owner()) contained become the tokens they were.
+ApiResult<EncodedChat> encode_chat(const Backend& backend, const HttpRequest& http,
+                                   const ChatRequest& request, const std::string& param);
+
+// How long the prompt would be, as the dialect says it. Errors: an unknown model, and those of
+// encode_chat().
+ApiResult<JsonAnswer> count_chat_tokens(const Backend& backend, const HttpRequest& http,
+                                        ApiDialect dialect, const ChatRequest& request,
+                                        const std::string& param);
 
 // Everything but the form of the reply. Errors: an unknown model, a prompt that leaves no room,
 // more answers than this server may ever run.

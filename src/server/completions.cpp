@@ -109,12 +109,8 @@ ApiResult<GenerationPlan> plan_completion(const Backend& backend, const HttpRequ
 }  // namespace
 
 void handle_completions(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
-  auto plan = plan_completion(backend, exchange->request(), exchange->take_body());
-  if (plan) {
-    start_generation(backend, exchange, std::move(*plan));
-  } else {
-    exchange->reply(openai_error_response(plan.error()));
-  }
+  start_generation(backend, exchange,
+                   plan_completion(backend, exchange->request(), exchange->take_body()));
 }
 
 }  // namespace sluice

@@ -46,13 +46,7 @@ void read_chunks(JsonFields& body, ParseRequest& request) {
   }
 }
 
-ApiResult<ParseRequest> read_request(std::string text, const RequestLimits& limits) {
-  const auto object = parse_json_object(std::move(text));
-  if (!object) {
-    return std::unexpected(object.error());
-  }
-  FieldReport report;
-  JsonFields body(*object, "", report);
+ParseRequest read_request(JsonFields& body, const RequestLimits& limits) {
   ParseRequest request;
   read_chunks(body, request);
   request.tool_use = read_tool_fields(body, limits).use;
@@ -60,30 +54,11 @@ ApiResult<ParseRequest> read_request(std::string text, const RequestLimits& limi
   const std::string finish = body.string("finish").value_or("stop");
   request.cut = finish == "length";
   if (finish != "stop" && !request.cut) {
-    report.fail(ApiErrorKind::invalid_value,
-                fmt::format("finish is '{}', want stop or length", finish.substr(0, 64)), "finish");
-  }
-  if (report.failed()) {
-    return std::unexpected(report.error());
+    body.report().fail(ApiErrorKind::invalid_value,
+                       fmt::format("finish is '{}', want stop or length", finish.substr(0, 64)),
+                       "finish");
   }
   return request;
-}
-
-void collect(const AnswerDelta& delta, ChoiceAnswer& answer) {
-  switch (delta.part) {
-    case AnswerPart::reasoning:
-      answer.reasoning += delta.text;
-      break;
-    case AnswerPart::content:
-      answer.content += delta.text;
-      break;
-    case AnswerPart::call:
-      if (delta.call) {
-        answer.calls.push_back({.id = delta.call->id, .name = delta.call->name});
-      }
-      answer.calls.back().arguments += delta.text;
-      break;
-  }
 }
 
 json::string outcome(const std::vector<FinishedCall>& finished, std::size_t call) {
@@ -110,7 +85,7 @@ class DebugParse {
   json::object result() {
     const std::vector<FinishedCall> finished = parser_.take_finished_calls();
     json::array outcomes;
-    for (std::size_t i = 0; i < answer_.calls.size(); ++i) {
+    for (std::size_t i = 0; i < parser_.call_count(); ++i) {
       outcomes.push_back(json::value(outcome(finished, i)));
     }
     const auto whole = parse_json(reply_.whole(std::span(&answer_, 1), {}));
@@ -132,12 +107,12 @@ class DebugParse {
     return rules;
   }
 
-  void take(const std::vector<AnswerDelta>& deltas) {
-    for (const AnswerDelta& delta : deltas) {
-      collect(delta, answer_);
+  void take(std::vector<AnswerDelta> deltas) {
+    for (AnswerDelta& delta : deltas) {
       for (const SseEvent& event : reply_.delta(0, delta, {}, {})) {
         deltas_.push_back(parse_json(event.data)->at("choices").at(0).at("delta"));
       }
+      answer_.add(std::move(delta));
     }
   }
 
@@ -150,12 +125,15 @@ class DebugParse {
 }  // namespace
 
 void handle_debug_parse(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
-  const auto request = read_request(exchange->take_body(), request_limits(backend));
-  if (!request) {
-    exchange->reply(openai_error_response(request.error()));
+  ParseRequest request;
+  const auto ignored = read_body(exchange->take_body(), [&](JsonFields& body) {
+    request = read_request(body, request_limits(backend));
+  });
+  if (!ignored) {
+    exchange->reply(openai_error_response(ignored.error()));
     return;
   }
-  exchange->reply({.body = to_json(DebugParse(*request).result())});
+  exchange->reply({.body = to_json(DebugParse(request).result())});
 }
 
 }  // namespace sluice

@@ -10,12 +10,13 @@
 #include <utility>
 #include <variant>
 
+#include "server/choice_run.h"
 #include "server/error_map.h"
+#include "server/json_answer.h"
 #include "server/log_value.h"
 #include "server/request_meter.h"
 #include "server/reuse_header.h"
 #include "server/sse.h"
-#include "text/incremental_decoder.h"
 
 namespace sluice {
 namespace {
@@ -24,29 +25,6 @@ namespace asio = boost::asio;
 using std::chrono::steady_clock;
 
 constexpr std::size_t kUnsentBytesMax = std::size_t{256} << 10;  // then the pump waits
-
-// One sequence of the request and what became of it.
-struct Choice {
-  std::shared_ptr<GenerationStream> stream;
-  IncrementalDecoder decoder;
-  AnswerParser parser;
-  bool counts_prompt = true;
-  std::vector<TokenId> unsent_token_ids = {};  // for the next event of a stream
-  ChoiceAnswer answer = {};                    // grows when the reply is whole
-  std::int64_t call_count = 0;                 // opened so far
-  std::optional<PromptReuse> reuse = std::nullopt;
-  std::int64_t cached_tokens = 0;  // of its prompt, as far as is known
-  bool ended = false;
-};
-
-void collect_call(const AnswerDelta& delta, ChoiceAnswer& answer) {
-  if (delta.call) {
-    answer.calls.push_back({.id = delta.call->id,
-                            .name = delta.call->name,
-                            .content_size_before = answer.content.size()});
-  }
-  answer.calls.back().arguments += delta.text;
-}
 
 class GenerationRun : public std::enable_shared_from_this<GenerationRun> {
  public:
@@ -66,10 +44,7 @@ class GenerationRun : public std::enable_shared_from_this<GenerationRun> {
   void pump();
   void pump_or_fail();
   void take(std::size_t index, GenerationEvent event);
-  void take_cached_tokens(Choice& choice, std::int64_t cached_tokens);
-  void take_token(std::size_t index, const TokenEvent& token);
   void take_end(std::size_t index, const GenerationFinished& finished);
-  void report_calls(Choice& choice);
   void say(std::size_t index, std::vector<AnswerDelta> deltas);
   void send(const std::vector<SseEvent>& events);
   void flush();
@@ -87,7 +62,7 @@ class GenerationRun : public std::enable_shared_from_this<GenerationRun> {
   Backend backend_;
   std::shared_ptr<Exchange> exchange_;
   GenerationPlan plan_;
-  std::vector<Choice> choices_;
+  std::vector<ChoiceRun> choices_;
   AnswerUsage usage_;
   std::optional<RequestMeter> meter_;  // once the engine has taken the request
   std::size_t ended_count_ = 0;
@@ -158,11 +133,7 @@ bool GenerationRun::submit_all() {
                                       exchange_->request().id));
       return false;
     }
-    choices_.push_back(
-        {.stream = std::move(*stream),
-         .decoder = IncrementalDecoder(backend_.model->tokenizer, plan_.skip_special_tokens),
-         .parser = AnswerParser(std::move(sequence.rules)),
-         .counts_prompt = sequence.counts_prompt});
+    choices_.emplace_back(backend_.model->tokenizer, plan_, sequence, std::move(*stream));
   }
   return true;
 }
@@ -184,12 +155,12 @@ std::function<void()> GenerationRun::make_wake_up() {
 
 void GenerationRun::pump() {
   for (std::size_t i = 0; i < choices_.size() && !done_; ++i) {
-    while (!done_ && !choices_[i].ended) {
+    while (!done_ && !choices_[i].ended()) {
       if (exchange_->unsent_bytes() + outgoing_.size() > kUnsentBytesMax) {
         flush();
         return;  // on_sent() calls again
       }
-      auto event = choices_[i].stream->try_next();
+      auto event = choices_[i].try_next();
       if (!event) {
         break;
       }
@@ -219,13 +190,14 @@ void GenerationRun::pump_or_fail() {
 }
 
 void GenerationRun::take(std::size_t index, GenerationEvent event) {
+  ChoiceRun& choice = choices_[index];
   if (const auto* admitted = std::get_if<GenerationAdmitted>(&event)) {
-    take_cached_tokens(choices_[index], admitted->cached_tokens);
+    choice.take_cached_tokens(admitted->cached_tokens, usage_);
     if (!begun_) {
       begin();
     }
   } else if (const auto* token = std::get_if<TokenEvent>(&event)) {
-    take_token(index, *token);
+    say(index, choice.take_token(*token, usage_));
   } else {
     take_end(index, std::get<GenerationFinished>(event));
   }
@@ -234,116 +206,45 @@ void GenerationRun::take(std::size_t index, GenerationEvent event) {
   }
 }
 
-void GenerationRun::take_cached_tokens(Choice& choice, std::int64_t cached_tokens) {
-  if (choice.counts_prompt) {
-    usage_.cached_tokens += cached_tokens - std::exchange(choice.cached_tokens, cached_tokens);
-  }
-}
-
-void GenerationRun::take_token(std::size_t index, const TokenEvent& token) {
-  Choice& choice = choices_[index];
-  if (choice.parser.has_ended()) {
-    return;  // generated before the engine heard that it should stop
-  }
-  const std::int64_t reasoning_before = choice.parser.reasoning_token_count();
-  std::vector<AnswerDelta> deltas =
-      choice.parser.append(token, choice.decoder.append(token.token_id));
-  usage_.completion_tokens += 1;
-  usage_.reasoning_tokens += choice.parser.reasoning_token_count() - reasoning_before;
-  if (plan_.return_token_ids) {
-    choice.unsent_token_ids.push_back(token.token_id);
-    choice.answer.token_ids.push_back(token.token_id);
-  }
-  report_calls(choice);  // before the client can send it back
-  say(index, std::move(deltas));
-  if (choice.parser.has_ended()) {
-    choice.stream->cancel();
-  }
-}
-
 void GenerationRun::take_end(std::size_t index, const GenerationFinished& finished) {
-  Choice& choice = choices_[index];
-  const bool stopped_here = choice.parser.has_ended();
-  const bool cut = finished.reason == FinishReason::length && !stopped_here;
+  ChoiceRun& choice = choices_[index];
   if (finished.reason == FinishReason::error) {
     spdlog::error("{}: generation failed: {}", exchange_->request().id,
                   finished.error ? finished.error->message : "no reason given");
     fail(generation_error(finished.error));
     return;
   }
-  if (finished.reason == FinishReason::cancelled && !stopped_here) {
+  if (finished.reason == FinishReason::cancelled && !choice.ended_by_parser()) {
     fail({ApiErrorKind::not_ready, "the server is shutting down", ""});
     return;
   }
   if (!begun_) {
     begin();
   }
-  std::vector<AnswerDelta> deltas = choice.parser.finish(choice.decoder.finish(), cut);
-  report_calls(choice);
-  say(index, std::move(deltas));
-  if (!stopped_here) {
-    // A stop token counts where the engine counts it, though it is no text and no event.
-    usage_.completion_tokens +=
-        std::max<std::int64_t>(finished.usage.completion_tokens - choice.parser.token_count(), 0);
-  }
-  take_cached_tokens(choice, finished.usage.cached_tokens);
-  choice.reuse = finished.reuse;
-  AnswerEnd end;
-  const bool at_limit = cut && !choice.parser.has_ended();
-  end.reason = at_limit ? FinishReason::length : FinishReason::stop;
-  end.has_complete_call = choice.parser.complete_call_count() > 0;
-  for (std::size_t i = 0; i < choice.answer.calls.size(); ++i) {
-    choice.answer.calls[i].complete = i < choice.parser.complete_call_count();
-  }
-  end.stop_text = choice.parser.stop_text();
-  const auto& reported = plan_.reported_stop_ids;
-  if (!end.stop_text && finished.stop_token_id &&
-      std::find(reported.begin(), reported.end(), *finished.stop_token_id) != reported.end()) {
-    end.stop_token_id = finished.stop_token_id;
-  }
-  if (plan_.timings) {
-    end.timings = finished.timings;
-    end.reuse = choice.reuse;
-  }
+  say(index, choice.take_tail(finished, usage_));
+  AnswerEnd end = choice.end_of(finished);
   if (plan_.stream) {
-    send(plan_.format->end(index, end, std::exchange(choice.unsent_token_ids, {}), usage_));
+    send(plan_.format->end(index, end, choice.take_unsent_token_ids(), usage_));
   }
-  const auto complete = static_cast<std::int64_t>(choice.parser.complete_call_count());
-  meter_->ended(at_limit ? AnswerOutcome::length : AnswerOutcome::stop,
-                {.complete = complete, .truncated = choice.call_count - complete});
-  choice.answer.end = std::move(end);
-  choice.ended = true;
+  meter_->ended(end.reason == FinishReason::length ? AnswerOutcome::length : AnswerOutcome::stop,
+                choice.call_counts());
+  choice.answer().end = std::move(end);
+  choice.stop();
   ++ended_count_;
-}
-
-void GenerationRun::report_calls(Choice& choice) {
-  for (const FinishedCall& call : choice.parser.take_finished_calls()) {
-    if (plan_.on_call) {
-      plan_.on_call(call);
-    }
-  }
 }
 
 // New text goes out as events of the stream, or is collected for the whole reply.
 void GenerationRun::say(std::size_t index, std::vector<AnswerDelta> deltas) {
-  Choice& choice = choices_[index];
+  ChoiceRun& choice = choices_[index];
   for (AnswerDelta& delta : deltas) {
-    choice.call_count += delta.call ? 1 : 0;
     if (!plan_.keep_tokens) {
       delta.tokens.clear();
     }
     if (plan_.stream) {
-      send(plan_.format->delta(index, delta, std::exchange(choice.unsent_token_ids, {}), usage_));
-      continue;
+      send(plan_.format->delta(index, delta, choice.take_unsent_token_ids(), usage_));
+    } else {
+      choice.answer().add(std::move(delta));
     }
-    if (delta.part == AnswerPart::call) {
-      collect_call(delta, choice.answer);
-      continue;
-    }
-    const bool reasoning = delta.part == AnswerPart::reasoning;
-    auto& tokens = reasoning ? choice.answer.reasoning_tokens : choice.answer.content_tokens;
-    (reasoning ? choice.answer.reasoning : choice.answer.content) += delta.text;
-    std::move(delta.tokens.begin(), delta.tokens.end(), std::back_inserter(tokens));
   }
 }
 
@@ -393,7 +294,7 @@ void GenerationRun::fail(const ApiError& error) {
 
 // Numbers only: nothing of what was asked or said.
 void GenerationRun::log_answer(std::string_view end) const {
-  const auto& reuse = choices_.front().reuse;
+  const auto& reuse = choices_.front().reuse();
   spdlog::info(
       "answer id={} choices={} prompt={} cached={} completion={} reasoning={} reuse={} end={}",
       log_value(exchange_->request().id), choices_.size(), usage_.prompt_tokens,
@@ -407,9 +308,8 @@ void GenerationRun::stop_everything() {
   meter_->rest_ended(AnswerOutcome::abort);
   ping_timer_.cancel();
   deadline_timer_.cancel();
-  for (Choice& choice : choices_) {
-    choice.stream.reset();
-    choice.ended = true;
+  for (ChoiceRun& choice : choices_) {
+    choice.stop();
   }
 }
 
@@ -460,8 +360,8 @@ void GenerationRun::arm_deadline() {
 HttpResponse GenerationRun::whole_reply() {
   std::vector<ChoiceAnswer> answers;
   answers.reserve(choices_.size());
-  for (Choice& choice : choices_) {
-    answers.push_back(std::move(choice.answer));
+  for (ChoiceRun& choice : choices_) {
+    answers.push_back(std::move(choice.answer()));
   }
   HttpResponse response{.body = plan_.format->whole(answers, usage_)};
   add_ignored(plan_.ignored, response);
@@ -474,8 +374,8 @@ void GenerationRun::add_reuse(HttpResponse& response) const {
   const auto turn_start = backend_.model->tokenizer.token_id("<|im_start|>");
   std::string header;
   for (std::size_t i = 0; i < choices_.size(); ++i) {
-    if (choices_[i].counts_prompt && choices_[i].reuse) {
-      append_reuse(header, *choices_[i].reuse, plan_.sequences[i].request.token_ids, turn_start);
+    if (choices_[i].counts_prompt() && choices_[i].reuse()) {
+      append_reuse(header, *choices_[i].reuse(), plan_.sequences[i].request.token_ids, turn_start);
     }
   }
   if (!header.empty()) {
@@ -486,32 +386,12 @@ void GenerationRun::add_reuse(HttpResponse& response) const {
 }  // namespace
 
 void start_generation(const Backend& backend, const std::shared_ptr<Exchange>& exchange,
-                      GenerationPlan plan) {
-  std::make_shared<GenerationRun>(backend, exchange, std::move(plan))->start();
-}
-
-std::string ignored_header(const std::vector<std::string>& paths) {
-  constexpr std::size_t kHeaderBytesMax = 1024;
-  std::string header;
-  for (const std::string& path : paths) {
-    std::string printable;
-    for (const char c : path) {
-      const bool plain = c > 0x20 && c < 0x7F && c != ',';
-      printable += plain ? c : '?';
-    }
-    const std::size_t size = header.size() + printable.size() + (header.empty() ? 0 : 1);
-    if (size > kHeaderBytesMax) {
-      break;
-    }
-    header += (header.empty() ? "" : ",") + printable;
+                      ApiResult<GenerationPlan> plan, ApiDialect dialect) {
+  if (!plan) {
+    exchange->reply(error_response(dialect, plan.error(), exchange->request().id));
+    return;
   }
-  return header;
-}
-
-void add_ignored(const std::vector<std::string>& paths, HttpResponse& response) {
-  if (!paths.empty()) {
-    response.headers.emplace_back("x-ignored-params", ignored_header(paths));
-  }
+  std::make_shared<GenerationRun>(backend, exchange, std::move(*plan))->start();
 }
 
 }  // namespace sluice

@@ -9,22 +9,15 @@
 #pragma once
 
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "server/backend.h"
 #include "server/generation_plan.h"
 
 namespace sluice {
 
-// Replies to the exchange in any case: at once with an error if the engine refuses.
+// Replies to the exchange in any case: at once with an error if there is no plan, or the engine
+// refuses it. `dialect`: whose shape the error has then.
 void start_generation(const Backend& backend, const std::shared_ptr<Exchange>& exchange,
-                      GenerationPlan plan);
-
-// The value of x-ignored-params: the paths, joined by commas, at most 1 KiB of printable ASCII.
-std::string ignored_header(const std::vector<std::string>& paths);
-
-// Adds that header, if anything was ignored.
-void add_ignored(const std::vector<std::string>& paths, HttpResponse& response);
+                      ApiResult<GenerationPlan> plan, ApiDialect dialect = ApiDialect::openai);
 
 }  // namespace sluice

@@ -1,13 +1,10 @@
 #include "server/messages.h"
 
-#include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
 #include <utility>
 
 #include "api/anthropic/messages_reply.h"
 #include "api/anthropic/messages_request.h"
 #include "server/chat_plan.h"
-#include "server/error_map.h"
 #include "server/generation_run.h"
 
 namespace sluice {
@@ -33,8 +30,7 @@ ApiResult<GenerationPlan> plan_messages(const Backend& backend, const HttpReques
   if (!request) {
     return std::unexpected(request.error());
   }
-  const auto encoded = encode_chat(backend, request->chat, kParam,
-                                   cache_owner(backend, request->chat.generation, http));
+  const auto encoded = encode_chat(backend, http, request->chat, kParam);
   if (!encoded) {
     return std::unexpected(encoded.error());
   }
@@ -52,51 +48,27 @@ ApiResult<GenerationPlan> plan_messages(const Backend& backend, const HttpReques
   return plan;
 }
 
-ApiResult<std::int64_t> count_tokens(const Backend& backend, const HttpRequest& http,
-                                     std::string body, std::vector<std::string>& ignored) {
-  auto request =
+ApiResult<JsonAnswer> count_tokens(const Backend& backend, const HttpRequest& http,
+                                   std::string body) {
+  const auto request =
       parse_messages_request(std::move(body), backend.config->messages, request_limits(backend));
   if (!request) {
     return std::unexpected(request.error());
   }
-  if (const auto error = check_model(backend, request->chat.generation)) {
-    return std::unexpected(*error);
-  }
-  const auto encoded = encode_chat(backend, request->chat, kParam,
-                                   cache_owner(backend, request->chat.generation, http));
-  if (!encoded) {
-    return std::unexpected(encoded.error());
-  }
-  ignored = std::move(request->chat.ignored);
-  return std::ssize(encoded->token_ids);
-}
-
-void refuse(const std::shared_ptr<Exchange>& exchange, const ApiError& error) {
-  exchange->reply(error_response(ApiDialect::anthropic, error, exchange->request().id));
+  return count_chat_tokens(backend, http, ApiDialect::anthropic, request->chat, kParam);
 }
 
 }  // namespace
 
 void handle_messages(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
-  auto plan = plan_messages(backend, exchange->request(), exchange->take_body());
-  if (plan) {
-    start_generation(backend, exchange, std::move(*plan));
-  } else {
-    refuse(exchange, plan.error());
-  }
+  start_generation(backend, exchange,
+                   plan_messages(backend, exchange->request(), exchange->take_body()),
+                   ApiDialect::anthropic);
 }
 
 void handle_count_tokens(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
-  std::vector<std::string> ignored;
-  const auto count = count_tokens(backend, exchange->request(), exchange->take_body(), ignored);
-  if (!count) {
-    refuse(exchange, count.error());
-    return;
-  }
-  HttpResponse response{.body =
-                            boost::json::serialize(boost::json::object{{"input_tokens", *count}})};
-  add_ignored(ignored, response);
-  exchange->reply(std::move(response));
+  reply_json(exchange, count_tokens(backend, exchange->request(), exchange->take_body()),
+             ApiDialect::anthropic);
 }
 
 }  // namespace sluice

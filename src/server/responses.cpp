@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
 #include <charconv>
 #include <chrono>
 #include <utility>
@@ -14,7 +13,6 @@
 #include "api/responses/responses_request.h"
 #include "server/access.h"
 #include "server/chat_plan.h"
-#include "server/error_map.h"
 #include "server/generation_run.h"
 #include "server/response_store.h"
 
@@ -29,8 +27,8 @@ constexpr const char* kParam = "input";
 // the store when the answer is there.
 class ClientArchive final : public ResponseArchive {
  public:
-  ClientArchive(ResponseStore& store, std::string owner)
-      : store_(&store), owner_(std::move(owner)) {}
+  ClientArchive(const Backend& backend, const HttpRequest& http)
+      : store_(backend.responses), owner_(presented_key(backend.config->api_keys, http)) {}
 
   std::optional<json::array> conversation(std::string_view response_id) const override {
     auto turns = store_->turns(owner_, response_id);
@@ -78,26 +76,6 @@ std::int64_t unix_seconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(now).count();
 }
 
-struct EncodedResponse {
-  ResponsesRequest request;
-  EncodedChat prompt;
-};
-
-ApiResult<EncodedResponse> encode_response(const Backend& backend, const HttpRequest& http,
-                                           std::string body, const ClientArchive& archive) {
-  auto request = parse_responses_request(std::move(body), backend.config->chat,
-                                         request_limits(backend), archive);
-  if (!request) {
-    return std::unexpected(std::move(request).error());
-  }
-  auto prompt = encode_chat(backend, request->chat, kParam,
-                            cache_owner(backend, request->chat.generation, http));
-  if (!prompt) {
-    return std::unexpected(std::move(prompt).error());
-  }
-  return EncodedResponse{std::move(*request), std::move(*prompt)};
-}
-
 std::function<void(const json::object&)> store_when_final(const Backend& backend,
                                                           const ClientArchive& archive,
                                                           const std::string& response_id,
@@ -114,14 +92,18 @@ ApiResult<GenerationPlan> plan_response(const Backend& backend, const HttpReques
   if (const auto error = check_admission(backend)) {
     return std::unexpected(*error);
   }
-  const ClientArchive archive(*backend.responses,
-                              std::string(presented_key(backend.config->api_keys, http)));
-  auto encoded = encode_response(backend, http, std::move(body), archive);
-  if (!encoded) {
-    return std::unexpected(std::move(encoded).error());
+  const ClientArchive archive(backend, http);
+  auto parsed = parse_responses_request(std::move(body), backend.config->chat,
+                                        request_limits(backend), archive);
+  if (!parsed) {
+    return std::unexpected(std::move(parsed).error());
   }
-  ResponsesRequest& request = encoded->request;
-  auto plan = plan_chat(backend, http, ApiDialect::openai, request.chat, encoded->prompt, kParam);
+  ResponsesRequest& request = *parsed;
+  const auto encoded = encode_chat(backend, http, request.chat, kParam);
+  if (!encoded) {
+    return std::unexpected(encoded.error());
+  }
+  auto plan = plan_chat(backend, http, ApiDialect::openai, request.chat, *encoded, kParam);
   if (!plan) {
     return plan;
   }
@@ -147,32 +129,27 @@ ApiResult<GenerationPlan> plan_response(const Backend& backend, const HttpReques
   return plan;
 }
 
+ApiResult<JsonAnswer> count_input_tokens(const Backend& backend, const HttpRequest& http,
+                                         std::string body) {
+  const ClientArchive archive(backend, http);
+  const auto request = parse_responses_request(std::move(body), backend.config->chat,
+                                               request_limits(backend), archive);
+  if (!request) {
+    return std::unexpected(request.error());
+  }
+  return count_chat_tokens(backend, http, ApiDialect::openai, request->chat, kParam);
+}
+
 }  // namespace
 
 void handle_responses(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
-  auto plan = plan_response(backend, exchange->request(), exchange->take_body());
-  if (plan) {
-    start_generation(backend, exchange, std::move(*plan));
-  } else {
-    exchange->reply(openai_error_response(plan.error()));
-  }
+  start_generation(backend, exchange,
+                   plan_response(backend, exchange->request(), exchange->take_body()));
 }
 
 void handle_response_input_tokens(const Backend& backend,
                                   const std::shared_ptr<Exchange>& exchange) {
-  const HttpRequest& http = exchange->request();
-  const ClientArchive archive(*backend.responses,
-                              std::string(presented_key(backend.config->api_keys, http)));
-  const auto encoded = encode_response(backend, http, exchange->take_body(), archive);
-  if (!encoded) {
-    exchange->reply(openai_error_response(encoded.error()));
-    return;
-  }
-  HttpResponse response{
-      .body = json::serialize(json::object{{"object", "response.input_tokens"},
-                                           {"input_tokens", encoded->prompt.token_ids.size()}})};
-  add_ignored(encoded->request.chat.ignored, response);
-  exchange->reply(std::move(response));
+  reply_json(exchange, count_input_tokens(backend, exchange->request(), exchange->take_body()));
 }
 
 }  // namespace sluice

@@ -6,14 +6,11 @@
 namespace sluice {
 namespace {
 
-void add_delta(AnswerPart part, std::string text, std::vector<TokenEvent> tokens,
-               std::vector<AnswerDelta>& deltas) {
-  if (deltas.empty() || deltas.back().part != part || deltas.back().call) {
-    deltas.push_back({.part = part, .text = std::move(text), .tokens = std::move(tokens)});
-    return;
+// The head of a call stays alone.
+void add_delta(AnswerDelta delta, std::vector<AnswerDelta>& deltas) {
+  if (deltas.empty() || deltas.back().call || !deltas.back().take(delta)) {
+    deltas.push_back(std::move(delta));
   }
-  deltas.back().text += text;
-  std::move(tokens.begin(), tokens.end(), std::back_inserter(deltas.back().tokens));
 }
 
 std::vector<std::string> stops_if(bool wanted, const AnswerRules& rules) {
@@ -21,6 +18,15 @@ std::vector<std::string> stops_if(bool wanted, const AnswerRules& rules) {
 }
 
 }  // namespace
+
+bool AnswerDelta::take(AnswerDelta& more) {
+  if (more.part != part || more.call) {
+    return false;
+  }
+  text += more.text;
+  std::move(more.tokens.begin(), more.tokens.end(), std::back_inserter(tokens));
+  return true;
+}
 
 AnswerParser::AnswerParser(AnswerRules rules)
     : rules_(std::move(rules)),
@@ -107,7 +113,7 @@ void AnswerParser::take_text_segment(const AnswerSegment& segment,
     }
   }
   if (segment.part == AnswerPart::reasoning) {
-    add_delta(segment.part, segment.text, std::move(reasoning_tokens), deltas);
+    add_delta({segment.part, segment.text, std::move(reasoning_tokens)}, deltas);
     return;
   }
   content_size_ += segment.text.size();
@@ -120,12 +126,13 @@ void AnswerParser::take_call_segment(const AnswerSegment& segment,
     let_out_content(content_stops_.finish(), deltas);
     drop_space();
     after_call_ = true;
+    ++call_count_;
     call_ = {.head = {rules_.new_call_id(), *segment.call_name}, .arguments = {}, .token_ids = {}};
     deltas.push_back({.part = AnswerPart::call, .text = "", .call = call_.head});
   }
   if (!segment.text.empty()) {
     call_.arguments += segment.text;
-    add_delta(AnswerPart::call, segment.text, {}, deltas);
+    add_delta({AnswerPart::call, segment.text}, deltas);
   }
   if (segment.call_end) {
     ++complete_call_count_;
@@ -174,7 +181,7 @@ void AnswerParser::let_out_content(std::string text, std::vector<AnswerDelta>& d
   content_out_size_ += text.size();
   after_call_ = false;
   has_content_ = true;
-  add_delta(AnswerPart::content, std::move(text), take_content_tokens(), deltas);
+  add_delta({AnswerPart::content, std::move(text), take_content_tokens()}, deltas);
 }
 
 // At the end: space behind content belongs to it, space behind a call to nothing.
@@ -184,7 +191,7 @@ void AnswerParser::let_out_space(std::vector<AnswerDelta>& deltas) {
     return;
   }
   content_out_size_ += space_.size();
-  add_delta(AnswerPart::content, std::exchange(space_, {}), take_content_tokens(), deltas);
+  add_delta({AnswerPart::content, std::exchange(space_, {}), take_content_tokens()}, deltas);
 }
 
 void AnswerParser::drop_space() {

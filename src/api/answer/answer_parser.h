@@ -49,6 +49,9 @@ struct AnswerDelta {
   std::string text;
   std::vector<TokenEvent> tokens = {};
   std::optional<CallHead> call = {};
+
+  // Appends what came next, if it goes on with this part: then `more` is used up.
+  bool take(AnswerDelta& more);
 };
 
 // A call that was closed, and what the model wrote for it.
@@ -77,7 +80,9 @@ class AnswerParser {
   // The stop text that ended the answer.
   const std::optional<std::string>& stop_text() const;
 
-  // Calls that were closed; at most the last one is not.
+  std::size_t call_count() const { return call_count_; }
+
+  // Those that were closed: at most the last one is not.
   std::size_t complete_call_count() const { return complete_call_count_; }
 
   // Those that were closed since the last time.
@@ -117,6 +122,7 @@ class AnswerParser {
   std::string space_;                 // at the end of the content, when a call may follow
   bool after_call_ = false;           // no content since the last call
   bool has_content_ = false;
+  std::size_t call_count_ = 0;
   std::size_t complete_call_count_ = 0;
   FinishedCall call_;  // the open one
   std::vector<FinishedCall> finished_calls_;

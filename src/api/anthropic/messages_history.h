@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "api/anthropic/content_blocks.h"
-#include "api/chat/chat_messages.h"
+#include "api/chat/chat_turn.h"
 
 namespace sluice {
 

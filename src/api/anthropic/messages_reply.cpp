@@ -163,24 +163,17 @@ json::object MessagesReply::stop_fields(const AnswerEnd& end) const {
 
 json::array MessagesReply::content_blocks(const ChoiceAnswer& answer) const {
   json::array blocks;
-  if (!answer.reasoning.empty()) {
-    blocks.push_back(thinking_block(answer.reasoning));
-  }
-  std::size_t said = 0;  // bytes of the content
-  const auto say_until = [&](std::size_t end) {
-    if (end > said) {
-      blocks.push_back(
-          json::object{{"type", "text"}, {"text", answer.content.substr(said, end - said)}});
-      said = end;
+  for (const AnswerDelta& part : answer.parts) {
+    if (part.call) {
+      json::object block = tool_use_block(part.call->id, part.call->name);
+      block["input"] = tool_call_arguments(json::string(part.text));  // whole parameters only
+      blocks.push_back(std::move(block));
+    } else if (part.part == AnswerPart::reasoning) {
+      blocks.push_back(thinking_block(part.text));
+    } else {
+      blocks.push_back(json::object{{"type", "text"}, {"text", part.text}});
     }
-  };
-  for (const ToolCall& call : answer.calls) {
-    say_until(call.content_size_before);
-    json::object block = tool_use_block(call.id, call.name);
-    block["input"] = tool_call_arguments(json::string(call.arguments));  // whole parameters only
-    blocks.push_back(std::move(block));
   }
-  say_until(answer.content.size());
   return blocks;
 }
 

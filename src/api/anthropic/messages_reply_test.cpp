@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "api/fields/json_text.h"
+#include "api/test_answers.h"
 
 namespace sluice {
 namespace {
@@ -18,28 +19,18 @@ MessagesReply make(MessagesReplyOptions options = {}) {
 }
 
 // Text, two calls, text: what a model may say at most.
-const std::vector<AnswerDelta> kDeltas{
-    {.part = AnswerPart::reasoning, .text = "so"},
-    {.part = AnswerPart::content, .text = "Let "},
-    {.part = AnswerPart::content, .text = "me."},
-    {.part = AnswerPart::call, .text = "", .call = CallHead{"call_a", "f"}},
-    {.part = AnswerPart::call, .text = R"({"a": )"},
-    {.part = AnswerPart::call, .text = "1}"},
-    {.part = AnswerPart::call, .text = "", .call = CallHead{"call_b", "g"}},
-    {.part = AnswerPart::call, .text = "{}"},
-    {.part = AnswerPart::content, .text = "Done."}};
+const std::vector<AnswerDelta> kDeltas{piece(AnswerPart::reasoning, "so"),
+                                       piece(AnswerPart::content, "Let "),
+                                       piece(AnswerPart::content, "me."),
+                                       call("call_a", "f"),
+                                       piece(AnswerPart::call, R"({"a": )"),
+                                       piece(AnswerPart::call, "1}"),
+                                       call("call_b", "g"),
+                                       piece(AnswerPart::call, "{}"),
+                                       piece(AnswerPart::content, "Done.")};
 
 ChoiceAnswer whole_answer() {
-  ChoiceAnswer answer;
-  answer.reasoning = "so";
-  answer.content = "Let me.Done.";
-  answer.calls = {
-      {.id = "call_a",
-       .name = "f",
-       .arguments = R"({"a": 1})",
-       .complete = true,
-       .content_size_before = 7},
-      {.id = "call_b", .name = "g", .arguments = "{}", .complete = true, .content_size_before = 7}};
+  ChoiceAnswer answer = whole_of(kDeltas);
   answer.end.has_complete_call = true;
   return answer;
 }
@@ -106,8 +97,8 @@ TEST(MessagesReply, StreamsAddUpToTheWholeMessage) {
 }
 
 TEST(MessagesReply, ACutCallKeepsItsWholeParameters) {
-  ChoiceAnswer answer;
-  answer.calls = {{.id = "call_a", .name = "f", .arguments = R"({"a": 1, "b": "half of)"}};
+  ChoiceAnswer answer =
+      whole_of({call("call_a", "f"), piece(AnswerPart::call, R"({"a": 1, "b": "half of)")});
   answer.end.reason = FinishReason::length;
   const json::value message = message_of(answer);
   EXPECT_EQ(to_json(message.at("content").at(0).at("input")), R"({"a":1})");

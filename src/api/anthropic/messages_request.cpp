@@ -123,22 +123,13 @@ void read_conversation(JsonFields& body, ThinkingFields thinking, const RequestL
   set_template_variables(std::move(variables), history.turns, request);
 }
 
-}  // namespace
-
-ApiResult<MessagesRequest> parse_messages_request(std::string body_text,
-                                                  const MessagesDefaults& defaults,
-                                                  const RequestLimits& limits) {
-  const auto object = parse_json_object(std::move(body_text));
-  if (!object) {
-    return std::unexpected(object.error());
-  }
-  FieldReport report;
-  JsonFields body(*object, "", report);
+MessagesRequest read_messages_request(JsonFields& body, const MessagesDefaults& defaults,
+                                      const RequestLimits& limits) {
   MessagesRequest request;
   GenerationFields& generation = request.chat.generation;
   generation = read_generation_fields(body, limits);
   if (body.has("n")) {
-    report.ignore("n");  // no field of this API
+    body.report().ignore("n");  // no field of this API
   }
   generation.choices = 1;
   generation.tokens_max = read_tokens_max(body, {"max_tokens"});
@@ -154,11 +145,22 @@ ApiResult<MessagesRequest> parse_messages_request(std::string body_text,
   if (config != nullptr) {
     config->ignore_rest();
   }
-  body.ignore_rest();
-  if (report.failed()) {
-    return std::unexpected(report.error());
+  return request;
+}
+
+}  // namespace
+
+ApiResult<MessagesRequest> parse_messages_request(std::string body_text,
+                                                  const MessagesDefaults& defaults,
+                                                  const RequestLimits& limits) {
+  MessagesRequest request;
+  auto ignored = read_body(std::move(body_text), [&](JsonFields& body) {
+    request = read_messages_request(body, defaults, limits);
+  });
+  if (!ignored) {
+    return std::unexpected(std::move(ignored).error());
   }
-  request.chat.ignored = report.take_ignored();
+  request.chat.ignored = std::move(*ignored);
   return request;
 }
 

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "api/chat/chat_messages.h"
+#include "api/chat/chat_turn.h"
 #include "text/tokenizer.h"
 
 namespace sluice {

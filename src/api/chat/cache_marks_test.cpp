@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "api/chat/chat_history.h"
 #include "api/fields/json_text.h"
 #include "text/chat_template.h"
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "api/chat/chat_history.h"
 #include "api/fields/json_text.h"
 
 namespace sluice {

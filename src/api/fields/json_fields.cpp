@@ -199,4 +199,23 @@ ApiResult<boost::json::object> parse_json_object(std::string text) {
   return std::move(parsed->get_object());
 }
 
+ApiResult<std::vector<std::string>> read_body(std::string text, const ReadBody& read) {
+  const auto object = parse_json_object(std::move(text));
+  if (!object) {
+    return std::unexpected(object.error());
+  }
+  return read_body(*object, read);
+}
+
+ApiResult<std::vector<std::string>> read_body(const json::object& object, const ReadBody& read) {
+  FieldReport report;
+  JsonFields body(object, "", report);
+  read(body);
+  body.ignore_rest();
+  if (report.failed()) {
+    return std::unexpected(report.error());
+  }
+  return report.take_ignored();
+}
+
 }  // namespace sluice

@@ -8,6 +8,7 @@
 #include <boost/json/value.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -87,6 +88,13 @@ std::string_view json_type_name(const boost::json::value& value);
 
 // The object that a request's body must be. Errors invalid_json, invalid_type.
 ApiResult<boost::json::object> parse_json_object(std::string text);
+
+// Lets `read` take the fields of a body. Returns the paths of those that it did not ask for, or the
+// first error.
+using ReadBody = std::function<void(JsonFields& body)>;
+ApiResult<std::vector<std::string>> read_body(std::string text, const ReadBody& read);
+ApiResult<std::vector<std::string>> read_body(const boost::json::object& object,
+                                              const ReadBody& read);
 
 // The value as an integer: 512 and 512.0, nothing else.
 std::optional<std::int64_t> as_integer(const boost::json::value& value);

@@ -33,11 +33,20 @@ json::string finish_reason(const AnswerEnd& end) {
   return calls ? json::string("tool_calls") : finish_reason_json(end.reason);
 }
 
-json::object call_json(const ToolCall& call) {
-  return json::object{
-      {"id", call.id},
-      {"type", "function"},
-      {"function", json::object{{"name", call.name}, {"arguments", call.arguments}}}};
+json::object call_json(const CallHead& call, const std::string& arguments) {
+  return json::object{{"id", call.id},
+                      {"type", "function"},
+                      {"function", json::object{{"name", call.name}, {"arguments", arguments}}}};
+}
+
+json::array calls_json(const ChoiceAnswer& answer) {
+  json::array calls;
+  for (const AnswerDelta& part : answer.parts) {
+    if (part.call) {
+      calls.push_back(call_json(*part.call, part.text));
+    }
+  }
+  return calls;
 }
 
 }  // namespace
@@ -123,10 +132,9 @@ std::string ChatReply::whole(std::span<const ChoiceAnswer> choices, const Answer
                         {"finish_reason", finish_reason(answer.end)},
                         {"stop_reason", stop_reason_json(answer.end)}};
     if (options_.logprobs) {
-      const std::span<const TokenEvent> none;
-      choice["logprobs"] =
-          logprobs(answer.content_tokens,
-                   options_.include_reasoning ? std::span(answer.reasoning_tokens) : none);
+      const auto reasoning = options_.include_reasoning ? answer.tokens_of(AnswerPart::reasoning)
+                                                        : std::vector<TokenEvent>();
+      choice["logprobs"] = logprobs(answer.tokens_of(AnswerPart::content), reasoning);
     }
     if (options_.return_token_ids) {
       choice["token_ids"] = token_ids_json(answer.token_ids);
@@ -214,23 +222,21 @@ json::object ChatReply::chunk_choice(std::size_t choice, json::object delta,
 
 json::object ChatReply::message(const ChoiceAnswer& answer) const {
   json::object object{{"role", "assistant"}, {"content", nullptr}, {"refusal", nullptr}};
-  std::string content = answer.content;
-  const bool returns_reasoning = !answer.reasoning.empty() && options_.include_reasoning;
+  std::string content = answer.text_of(AnswerPart::content);
+  json::array calls = calls_json(answer);
+  const std::string reasoning = answer.text_of(AnswerPart::reasoning);
+  const bool returns_reasoning = !reasoning.empty() && options_.include_reasoning;
   if (returns_reasoning && options_.reasoning_format == ReasoningFormat::inline_tags) {
-    const bool closed = !answer.content.empty() || !answer.calls.empty();
-    content = fmt::format("{}{}{}{}", kInlineOpen, answer.reasoning, closed ? kInlineClose : "",
-                          answer.content);
+    const bool closed = !content.empty() || !calls.empty();
+    content = fmt::format("{}{}{}{}", kInlineOpen, reasoning, closed ? kInlineClose : "", content);
   } else if (returns_reasoning) {
-    put_reasoning(options_.reasoning_format, answer.reasoning, object);
+    put_reasoning(options_.reasoning_format, reasoning, object);
   }
-  if (!content.empty() || answer.calls.empty()) {
+  if (!content.empty() || calls.empty()) {
     object["content"] = content;
   }
-  if (!answer.calls.empty()) {
-    json::array& calls = object["tool_calls"].emplace_array();
-    for (const ToolCall& call : answer.calls) {
-      calls.push_back(call_json(call));
-    }
+  if (!calls.empty()) {
+    object["tool_calls"] = std::move(calls);
   }
   return object;
 }

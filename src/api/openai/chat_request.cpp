@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "api/chat/chat_messages.h"
 #include "api/chat/chat_prompt.h"
 #include "api/fields/thinking_fields.h"
 
@@ -162,14 +163,13 @@ ApiResult<ChatRequest> parse_chat_request(std::string body_text, const ChatDefau
 
 ApiResult<ChatRequest> parse_chat_request(const json::object& object, const ChatDefaults& defaults,
                                           const RequestLimits& limits) {
-  FieldReport report;
-  JsonFields body(object, "", report);
-  ChatRequest request = read_chat_request(body, defaults, limits);
-  body.ignore_rest();
-  if (report.failed()) {
-    return std::unexpected(report.error());
+  ChatRequest request;
+  auto ignored = read_body(
+      object, [&](JsonFields& body) { request = read_chat_request(body, defaults, limits); });
+  if (!ignored) {
+    return std::unexpected(std::move(ignored).error());
   }
-  request.ignored = report.take_ignored();
+  request.ignored = std::move(*ignored);
   return request;
 }
 

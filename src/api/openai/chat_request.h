@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "api/api_error.h"
-#include "api/chat/chat_messages.h"
+#include "api/chat/chat_history.h"
 #include "api/fields/generation_fields.h"
 #include "api/fields/thinking_fields.h"
 #include "api/tools/tool_fields.h"

@@ -75,16 +75,8 @@ std::int64_t character_count(std::string_view text) {
                        [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; });
 }
 
-}  // namespace
-
-ApiResult<CompletionRequest> parse_completion_request(std::string body_text,
-                                                      const RequestLimits& limits) {
-  const auto object = parse_json_object(std::move(body_text));
-  if (!object) {
-    return std::unexpected(object.error());
-  }
-  FieldReport report;
-  JsonFields body(*object, "", report);
+CompletionRequest read_completion(JsonFields& body, const RequestLimits& limits) {
+  FieldReport& report = body.report();
   CompletionRequest request;
   request.generation = read_generation_fields(body, limits);
   if (body.has("max_tokens") || body.has("max_completion_tokens")) {
@@ -107,11 +99,20 @@ ApiResult<CompletionRequest> parse_completion_request(std::string body_text,
   if (suffix != nullptr && !(suffix->is_string() && suffix->get_string().empty())) {
     body.reject("suffix", "this version cannot fill in the middle");
   }
-  body.ignore_rest();
-  if (report.failed()) {
-    return std::unexpected(report.error());
+  return request;
+}
+
+}  // namespace
+
+ApiResult<CompletionRequest> parse_completion_request(std::string body_text,
+                                                      const RequestLimits& limits) {
+  CompletionRequest request;
+  auto ignored = read_body(std::move(body_text),
+                           [&](JsonFields& body) { request = read_completion(body, limits); });
+  if (!ignored) {
+    return std::unexpected(std::move(ignored).error());
   }
-  request.ignored = report.take_ignored();
+  request.ignored = std::move(*ignored);
   return request;
 }
 
@@ -182,8 +183,8 @@ std::string CompletionReply::whole(std::span<const ChoiceAnswer> choices,
   json::array list;
   for (std::size_t i = 0; i < choices.size(); ++i) {
     const ChoiceAnswer& answer = choices[i];
-    json::object entry = choice_object(i, options_.echoes[i] + answer.content,
-                                       answer.content_tokens, answer.token_ids);
+    json::object entry = choice_object(i, options_.echoes[i] + answer.text_of(AnswerPart::content),
+                                       answer.tokens_of(AnswerPart::content), answer.token_ids);
     entry["finish_reason"] = finish_reason_json(answer.end.reason);
     entry["stop_reason"] = stop_reason_json(answer.end);
     if (options_.return_token_ids) {

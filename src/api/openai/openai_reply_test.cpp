@@ -9,6 +9,7 @@
 #include "api/openai/chat_reply.h"
 #include "api/openai/completions.h"
 #include "api/openai/openai_reply.h"
+#include "api/test_answers.h"
 
 namespace sluice {
 namespace {
@@ -29,10 +30,7 @@ ChatReply make(ChatReplyOptions options) {
 }
 
 ChoiceAnswer answer() {
-  ChoiceAnswer made;
-  made.reasoning = "so";
-  made.content = "Hi";
-  return made;
+  return whole_of({piece(AnswerPart::reasoning, "so"), piece(AnswerPart::content, "Hi")});
 }
 
 TEST(ChatReply, WholeReplyHasExactlyTheseKeys) {
@@ -70,16 +68,15 @@ TEST(ChatReply, ReasoningFormats) {
 }
 
 TEST(ChatReply, ContentIsAStringEvenWhenEmpty) {
-  ChoiceAnswer choice;
-  choice.reasoning = "cut";
+  ChoiceAnswer choice = whole_of({piece(AnswerPart::reasoning, "cut")});
   choice.end.reason = FinishReason::length;
   EXPECT_EQ(message_of({}, choice).at("content"), "");
 }
 
 ChoiceAnswer answer_with_calls() {
-  ChoiceAnswer made;
-  made.reasoning = "so";
-  made.calls = {{"call_a", "f", R"({"a": 1})", true}, {"call_b", "g", "{}", true}};
+  ChoiceAnswer made = whole_of({piece(AnswerPart::reasoning, "so"), call("call_a", "f"),
+                                piece(AnswerPart::call, R"({"a": 1})"), call("call_b", "g"),
+                                piece(AnswerPart::call, "{}")});
   made.end.has_complete_call = true;
   return made;
 }
@@ -91,11 +88,10 @@ TEST(ChatReply, CallsOfAWholeReply) {
             R"("reasoning":"so","tool_calls":[{"id":"call_a","type":"function","function":)"
             R"({"name":"f","arguments":"{\"a\": 1}"}},{"id":"call_b","type":"function",)"
             R"("function":{"name":"g","arguments":"{}"}}]})");
-  choice.content = "Now:";
-  EXPECT_EQ(message_of({}, choice).at("content"), "Now:");
-  choice.content = "";
   EXPECT_EQ(message_of({.reasoning_format = ReasoningFormat::inline_tags}, choice).at("content"),
             "<think>\nso\n</think>\n\n");
+  choice.add(piece(AnswerPart::content, "Now:"));
+  EXPECT_EQ(message_of({}, choice).at("content"), "Now:");
 }
 
 TEST(ChatReply, FinishReasonOfCalls) {
@@ -215,7 +211,7 @@ TEST(ChatReply, Logprobs) {
   token.logprob = -0.5F;
   token.top_logprobs = {{1, -0.5F}, {2, -INFINITY}};
   ChoiceAnswer choice = answer();
-  choice.content_tokens = {token};
+  choice.parts.back().tokens = {token};
   ChatReply reply = make({.logprobs = true});
   const std::vector<ChoiceAnswer> choices{choice};
   const json::value whole = *parse_json(reply.whole(choices, kUsage));
@@ -258,8 +254,8 @@ TEST(CompletionReply, LogprobsCountOffsetsInCharacters) {
   token.logprob = -1.0F;
   token.top_logprobs = {{2, -0.5F}};
   ChoiceAnswer choice;
-  choice.content = "aa";
-  choice.content_tokens = {token, token};
+  choice.add({AnswerPart::content, "a", {token}});
+  choice.add({AnswerPart::content, "a", {token}});
   CompletionReply reply(kHead, {.logprobs = true, .echoes = {"é"}}, token_bytes);
   const std::vector<ChoiceAnswer> choices{choice};
   const json::value whole = *parse_json(reply.whole(choices, kUsage));

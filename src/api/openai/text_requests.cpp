@@ -2,19 +2,11 @@
 
 #include <utility>
 
-#include "api/fields/json_text.h"
-
 namespace sluice {
+namespace {
 
-ApiResult<TokenizeRequest> parse_tokenize_request(std::string body_text,
-                                                  const ChatDefaults& defaults,
-                                                  const RequestLimits& limits) {
-  const auto object = parse_json_object(std::move(body_text));
-  if (!object) {
-    return std::unexpected(object.error());
-  }
-  FieldReport report;
-  JsonFields body(*object, "", report);
+TokenizeRequest read_tokenize(JsonFields& body, const ChatDefaults& defaults,
+                              const RequestLimits& limits) {
   TokenizeRequest request;
   body.boolean("add_special_tokens");  // these tokenizers add none
   request.parse_special = body.boolean("parse_special").value_or(true);
@@ -27,53 +19,57 @@ ApiResult<TokenizeRequest> parse_tokenize_request(std::string body_text,
   } else if (prompt || content) {
     request.input = prompt ? *prompt : *content;
   } else {
-    report.fail(ApiErrorKind::missing_parameter, "prompt, content or messages is required",
-                "prompt");
+    body.report().fail(ApiErrorKind::missing_parameter, "prompt, content or messages is required",
+                       "prompt");
   }
-  body.ignore_rest();
-  if (report.failed()) {
-    return std::unexpected(report.error());
-  }
-  request.ignored = report.take_ignored();
   return request;
 }
 
-ApiResult<std::vector<TokenId>> parse_detokenize_request(std::string body_text,
-                                                         const RequestLimits& limits) {
-  const auto object = parse_json_object(std::move(body_text));
-  if (!object) {
-    return std::unexpected(object.error());
+}  // namespace
+
+ApiResult<TokenizeRequest> parse_tokenize_request(std::string body_text,
+                                                  const ChatDefaults& defaults,
+                                                  const RequestLimits& limits) {
+  TokenizeRequest request;
+  auto ignored = read_body(std::move(body_text), [&](JsonFields& body) {
+    request = read_tokenize(body, defaults, limits);
+  });
+  if (!ignored) {
+    return std::unexpected(std::move(ignored).error());
   }
-  FieldReport report;
-  JsonFields body(*object, "", report);
-  std::vector<TokenId> ids;
-  if (const boost::json::array* tokens = body.array("tokens")) {
-    ids = read_token_ids(*tokens, "tokens", limits, report);
-  } else {
-    report.fail(ApiErrorKind::missing_parameter, "tokens is required", "tokens");
+  request.ignored = std::move(*ignored);
+  return request;
+}
+
+ApiResult<DetokenizeRequest> parse_detokenize_request(std::string body_text,
+                                                      const RequestLimits& limits) {
+  DetokenizeRequest request;
+  auto ignored = read_body(std::move(body_text), [&](JsonFields& body) {
+    if (const boost::json::array* tokens = body.array("tokens")) {
+      request.token_ids = read_token_ids(*tokens, "tokens", limits, body.report());
+    } else {
+      body.report().fail(ApiErrorKind::missing_parameter, "tokens is required", "tokens");
+    }
+  });
+  if (!ignored) {
+    return std::unexpected(std::move(ignored).error());
   }
-  if (report.failed()) {
-    return std::unexpected(report.error());
-  }
-  return ids;
+  request.ignored = std::move(*ignored);
+  return request;
 }
 
 ApiResult<TemplateRequest> parse_template_request(std::string body_text,
                                                   const ChatDefaults& defaults,
                                                   const RequestLimits& limits) {
-  const auto object = parse_json_object(std::move(body_text));
-  if (!object) {
-    return std::unexpected(object.error());
+  TemplateRequest request;
+  auto ignored = read_body(std::move(body_text), [&](JsonFields& body) {
+    request.chat = read_chat_request(body, defaults, limits);
+    request.return_tokens = body.boolean("return_tokens").value_or(false);
+  });
+  if (!ignored) {
+    return std::unexpected(std::move(ignored).error());
   }
-  FieldReport report;
-  JsonFields body(*object, "", report);
-  TemplateRequest request{.chat = read_chat_request(body, defaults, limits),
-                          .return_tokens = body.boolean("return_tokens").value_or(false)};
-  body.ignore_rest();
-  if (report.failed()) {
-    return std::unexpected(report.error());
-  }
-  request.chat.ignored = report.take_ignored();
+  request.chat.ignored = std::move(*ignored);
   return request;
 }
 

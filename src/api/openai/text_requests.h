@@ -21,9 +21,14 @@ struct TokenizeRequest {
 ApiResult<TokenizeRequest> parse_tokenize_request(std::string body, const ChatDefaults& defaults,
                                                   const RequestLimits& limits);
 
+struct DetokenizeRequest {
+  std::vector<TokenId> token_ids;
+  std::vector<std::string> ignored = {};
+};
+
 // {"tokens": [...]}
-ApiResult<std::vector<TokenId>> parse_detokenize_request(std::string body,
-                                                         const RequestLimits& limits);
+ApiResult<DetokenizeRequest> parse_detokenize_request(std::string body,
+                                                      const RequestLimits& limits);
 
 struct TemplateRequest {
   ChatRequest chat;

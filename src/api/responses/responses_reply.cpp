@@ -127,10 +127,8 @@ std::vector<SseEvent> ResponseReply::fail(const std::string& error_json) {
 
 std::string ResponseReply::whole(std::span<const ChoiceAnswer> choices, const AnswerUsage& usage) {
   const ChoiceAnswer& answer = choices.front();
-  delta(0, {AnswerPart::reasoning, answer.reasoning, answer.reasoning_tokens, {}}, {}, usage);
-  delta(0, {AnswerPart::content, answer.content, answer.content_tokens, {}}, {}, usage);
-  for (const ToolCall& call : answer.calls) {
-    delta(0, {AnswerPart::call, call.arguments, {}, CallHead{call.id, call.name}}, {}, usage);
+  for (const AnswerDelta& part : answer.parts) {
+    delta(0, part, {}, usage);
   }
   end(0, answer.end, {}, usage);
   return to_json(ended_response(usage));

@@ -9,6 +9,7 @@
 
 #include "api/responses/custom_input.h"
 #include "api/responses/reasoning_seal.h"
+#include "api/test_answers.h"
 
 namespace sluice {
 namespace {
@@ -130,14 +131,6 @@ ResponseReply make(ResponseReplyOptions with) {
           }};
 }
 
-AnswerDelta piece(AnswerPart part, std::string text) {
-  return {part, std::move(text), {}, {}};
-}
-
-AnswerDelta call(std::string id, std::string name) {
-  return {AnswerPart::call, "", {}, CallHead{std::move(id), std::move(name)}};
-}
-
 // An answer with every kind of item, in small pieces.
 std::vector<AnswerDelta> rich_answer() {
   return {piece(AnswerPart::reasoning, "so"),
@@ -152,17 +145,9 @@ std::vector<AnswerDelta> rich_answer() {
           call("call_3", "patch"),
           piece(AnswerPart::call, "{\"input\": "),
           piece(AnswerPart::call, "\"a\\n"),
-          piece(AnswerPart::call, "b\\\"c\"}")};
-}
-
-ChoiceAnswer rich_whole() {
-  ChoiceAnswer answer;
-  answer.reasoning = "so it is";
-  answer.content = "Hi \xC3\xA9";
-  answer.calls = {{"call_1", "f", R"({"a": 1})", true},
-                  {"call_2", "mcp__git__log", "{}", true},
-                  {"call_3", "patch", R"({"input": "a\nb\"c"})", true}};
-  return answer;
+          piece(AnswerPart::call, "b\\\"c\"}"),
+          piece(AnswerPart::content, "Do"),
+          piece(AnswerPart::content, "ne.")};
 }
 
 Client streamed(ResponseReplyOptions with, const std::vector<AnswerDelta>& deltas,
@@ -188,7 +173,7 @@ TEST(ResponseReply, DeltasTogetherAreTheFinalObjectAndTheWholeReply) {
     EXPECT_EQ(client.names().front(), "response.created");
     EXPECT_EQ(client.names().at(1), "response.in_progress");
     EXPECT_EQ(client.names().back(), "response.completed");
-    const std::vector<ChoiceAnswer> answers{rich_whole()};
+    const std::vector<ChoiceAnswer> answers{whole_of(rich_answer())};
     EXPECT_EQ(json::parse(make(with).whole(answers, kUsage)), json::value(client.response()));
   }
 }
@@ -202,7 +187,9 @@ TEST(ResponseReply, ItemsHaveExactlyTheseMembers) {
      "text":"Hi é","annotations":[],"logprobs":[]}],"status":"completed"},
     {"type":"function_call","id":"fc_7f_2","call_id":"call_1","name":"f","arguments":"{\"a\": 1}","status":"completed"},
     {"type":"function_call","id":"fc_7f_3","call_id":"call_2","namespace":"mcp__git","name":"log","arguments":"{}","status":"completed"},
-    {"type":"custom_tool_call","id":"ctc_7f_4","call_id":"call_3","name":"patch","input":"a\nb\"c","status":"completed"}])"));
+    {"type":"custom_tool_call","id":"ctc_7f_4","call_id":"call_3","name":"patch","input":"a\nb\"c","status":"completed"},
+    {"type":"message","id":"msg_7f_5","role":"assistant","content":[{"type":"output_text",
+     "text":"Done.","annotations":[],"logprobs":[]}],"status":"completed"}])"));
 }
 
 TEST(ResponseReply, TheObjectHasAllKeysFromTheFirstEventOn) {
@@ -272,7 +259,7 @@ TEST(ResponseReply, TheFinalObjectIsHandedOverOnce) {
   const Client client = streamed(with, rich_answer());
   ASSERT_EQ(kept.size(), 1U);
   EXPECT_EQ(json::value(kept[0]), json::value(client.response()));
-  const std::vector<ChoiceAnswer> answers{rich_whole()};
+  const std::vector<ChoiceAnswer> answers{whole_of(rich_answer())};
   make(with).whole(answers, kUsage);
   make(with).fail("{}");
   EXPECT_EQ(kept.size(), 3U);

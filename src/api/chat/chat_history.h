@@ -1,0 +1,48 @@
+// The turns of a conversation in an order that every template of the model family accepts.
+//
+// Agents send histories that the templates would refuse: several system messages, system messages
+// between turns, no user turn at all, trailing or empty assistant turns. Here they become: at most
+// one system turn, first; then user, assistant and tool turns with at least one user turn. Text
+// stays at its place, so that the beginning of a prompt does not change when a conversation grows.
+#pragma once
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/chat/chat_turn.h"
+
+namespace sluice {
+
+// An assistant turn the answer goes on from, in the same turn.
+struct TurnContinuation {
+  std::string reasoning;
+  std::string text;
+  bool reasoning_open = false;  // text goes on inside the reasoning
+};
+
+struct ChatHistory {
+  std::vector<ChatTurn> turns;
+  std::optional<TurnContinuation> continuation;  // was the last turn
+};
+
+// A call of the history as the client sent it back.
+struct HistoryCall {
+  std::string id;  // empty: none
+  std::string name;
+  boost::json::object arguments;
+};
+
+// Those of all turns, in the order in which the template writes them.
+std::vector<HistoryCall> history_calls(const std::vector<ChatTurn>& turns);
+
+// Orders and folds the turns as described above. continue_last: the request wants the last
+// assistant turn continued even if the message does not say so.
+ChatHistory normalise_turns(std::vector<ChatTurn> turns, bool continue_last);
+
+// The "messages" variable of the template.
+boost::json::array template_messages(const std::vector<ChatTurn>& turns);
+
+}  // namespace sluice
