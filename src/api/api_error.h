@@ -23,6 +23,7 @@ enum class ApiErrorKind {
   invalid_json_schema,  // or another grammar that cannot be compiled
   context_length_exceeded,
   previous_response_not_found,
+  thread_not_found,
   // Where it was sent, and by whom.
   unauthorized,
   forbidden,

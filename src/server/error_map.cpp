@@ -9,6 +9,8 @@
 #include <boost/json/serialize.hpp>
 #include <utility>
 
+#include "api/fields/json_text.h"
+
 namespace sluice {
 namespace {
 
@@ -43,6 +45,8 @@ ErrorClass class_of(ApiErrorKind kind) {
       return {400, kInvalidRequest, "context_length_exceeded", false};
     case ApiErrorKind::previous_response_not_found:
       return {400, kInvalidRequest, "previous_response_not_found", false};
+    case ApiErrorKind::thread_not_found:
+      return {404, kInvalidRequest, "thread_not_found", false};
     case ApiErrorKind::bad_http:
       return {400, kInvalidRequest, "bad_http", false};
     case ApiErrorKind::unsupported_endpoint:
@@ -131,20 +135,24 @@ ApiError map_error(const Error& error, std::string param, ApiErrorKind exhausted
 
 }  // namespace
 
+// Messages and paths repeat what the client sent, perhaps cut inside a character.
 std::string error_json(ApiDialect dialect, const ApiError& error, const std::string& request_id) {
   const ErrorClass known = class_of(error.kind);
+  const std::string message = replace_invalid_utf8(error.message);
   if (dialect == ApiDialect::anthropic) {
+    boost::json::object inner{{"type", text_or_null(anthropic_type(known.status))},
+                              {"message", message}};
+    if (error.kind == ApiErrorKind::thread_not_found) {  // clients act on this one
+      inner["details"] = boost::json::object{{"error_code", text_or_null(known.code)}};
+    }
     return boost::json::serialize(boost::json::object{
-        {"type", "error"},
-        {"error", boost::json::object{{"type", text_or_null(anthropic_type(known.status))},
-                                      {"message", error.message}}},
-        {"request_id", request_id}});
+        {"type", "error"}, {"error", std::move(inner)}, {"request_id", request_id}});
   }
-  return boost::json::serialize(
-      boost::json::object{{"error", boost::json::object{{"message", error.message},
-                                                        {"type", text_or_null(known.type)},
-                                                        {"param", text_or_null(error.param)},
-                                                        {"code", text_or_null(known.code)}}}});
+  return boost::json::serialize(boost::json::object{
+      {"error", boost::json::object{{"message", message},
+                                    {"type", text_or_null(known.type)},
+                                    {"param", text_or_null(replace_invalid_utf8(error.param))},
+                                    {"code", text_or_null(known.code)}}}});
 }
 
 HttpResponse error_response(ApiDialect dialect, const ApiError& error,

@@ -65,6 +65,20 @@ TEST(ErrorMap, EveryKindIsAClientErrorOrAskedToRetry) {
   EXPECT_EQ(prompt_error({ErrorCode::io, "/etc/secret", ""}, "").message, "internal error");
 }
 
+TEST(ErrorMap, WhatIsRepeatedOfTheClientIsText) {
+  const ApiError cut{ApiErrorKind::invalid_value, "a is 'caf\xC3'", "p\xC3"};
+  EXPECT_EQ(error_json(ApiDialect::openai, cut, "r1"),
+            R"({"error":{"message":"a is 'caf�'","type":"invalid_request_error",)"
+            R"("param":"p�","code":"invalid_value"}})");
+}
+
+TEST(ErrorMap, ALostThreadIsNamedToItsClient) {
+  const ApiError lost{ApiErrorKind::thread_not_found, "why", "thread"};
+  EXPECT_EQ(error_json(ApiDialect::anthropic, lost, "r1"),
+            R"({"type":"error","error":{"type":"not_found_error","message":"why",)"
+            R"("details":{"error_code":"thread_not_found"}},"request_id":"r1"})");
+}
+
 TEST(ErrorMap, OnlyAFullQueueIsWorthAnotherTry) {
   const Error exhausted{ErrorCode::resource_exhausted, "too much", "messages"};
   EXPECT_EQ(prompt_error(exhausted, "messages").kind, ApiErrorKind::context_length_exceeded);

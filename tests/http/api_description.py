@@ -93,8 +93,13 @@ def stream_events(text):
     return events
 
 
+RETRIED_BY_CLIENTS = (408, 409, 429)  # of 4xx: what clients send again by themselves
+
+
 def check_reply(method, path, status, headers, text):
-    """Asserts that a reply is one the description knows. Paths it does not know need an error object."""
+    """Asserts that a reply is one the description knows, and that what cannot be cured is not to be retried."""
+    if 400 <= status < 500 and status not in RETRIED_BY_CLIENTS:
+        assert headers["x-should-retry"] == "false", f"{method} {path} answered {status} and wants to be asked again"
     operation = find_operation(method, path)
     if operation is None or method in ("HEAD", "OPTIONS"):
         return
@@ -117,5 +122,5 @@ def check_response(response):
     if response.request.method in ("HEAD", "OPTIONS") or response.headers.get(
             "content-type", "").startswith("text/event-stream"):
         return
-    response.read()
-    check_reply(response.request.method, response.request.url.path, response.status_code, response.headers, response.text)
+    text = response.read().decode()  # .text would hide what is no UTF-8
+    check_reply(response.request.method, response.request.url.path, response.status_code, response.headers, text)

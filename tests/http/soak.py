@@ -19,10 +19,11 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
+import httpx  # noqa: E402
 from api_description import check_reply  # noqa: E402
 from memory_watch import MIB, MemoryWatch  # noqa: E402
 from mixed_requests import essence, mixed_requests  # noqa: E402
-from prometheus_client.parser import text_string_to_metric_families  # noqa: E402
+from scrape import Scrape  # noqa: E402
 from server_process import ServerProcess, eventually  # noqa: E402
 from wire import Gone, Wire, request_bytes  # noqa: E402
 
@@ -184,11 +185,8 @@ class Client:
 
 
 def gauges(server):
-    with Wire(server.port, STUCK_SECONDS) as wire:
-        wire.send(request_bytes("/metrics", None, "GET"))
-        families = text_string_to_metric_families(wire.reply().text)
-    samples = {sample.name: sample.value for family in families for sample in family.samples}
-    return {name: samples[name] for name in GAUGES}
+    now = Scrape(httpx.Client(base_url=server.url, timeout=STUCK_SECONDS))
+    return {name: now(name) for name in GAUGES}
 
 
 def solo_differences(requests, findings):

@@ -51,7 +51,7 @@ def send(client, case):
     client.statuses[response.status_code] += 1
     assert response.status_code < 500 or is_asked_deadline(case, response.status_code), response.text
     headers = {name.lower(): values[0] for name, values in response.headers.items()}
-    check_reply(case.method, response.request.path_url, response.status_code, headers, response.text)
+    check_reply(case.method, response.request.path_url, response.status_code, headers, response.content.decode())
 
 
 def plan():

@@ -296,3 +296,16 @@ def test_errors_have_the_client_s_types():
             assert right.models.retrieve("random").max_input_tokens == 512
     finally:
         assert server.stop() == 0
+
+
+def test_conversations_are_not_held_here(http):
+    """A client that wants to go on is told so in the words upon which it sends everything."""
+    created = http.post("/v1/messages", json=ASK | {"thread": {"type": "create"}})
+    assert created.status_code == 200 and created.headers["x-ignored-params"] == "thread"
+    more = ASK | {"thread": {"type": "continue", "previous_message_id": created.json()["id"]}}
+    lost = http.post("/v1/messages", json=more)
+    assert lost.status_code == 404
+    assert lost.json()["error"]["type"] == "not_found_error"
+    assert lost.json()["error"]["details"] == {"error_code": "thread_not_found"}
+    assert http.post("/v1/messages", json=ASK | {"thread": {"type": "fork"}}).status_code == 400
+    assert http.post("/v1/messages", json=ASK | {"thread": {}}).status_code == 400

@@ -1,7 +1,7 @@
 """/metrics against what clients were told: parsed as Prometheus does it."""
 import httpx
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
+from scrape import Scrape
 from server_process import eventually, serving, tokens
 
 CHAT = "/v1/chat/completions"
@@ -23,21 +23,6 @@ HISTOGRAMS = [
     "vllm:request_inference_time_seconds", "vllm:request_prompt_tokens", "vllm:request_generation_tokens",
     "vllm:request_params_max_tokens", "vllm:request_params_n", "vllm:iteration_tokens_total", "server_step_seconds",
 ]
-
-
-class Scrape:
-    def __init__(self, client):
-        reply = client.get("/metrics")
-        assert reply.status_code == 200
-        self.families = {family.name: family for family in text_string_to_metric_families(reply.text)}
-        self.samples = [sample for family in self.families.values() for sample in family.samples]
-
-    def __call__(self, name, **labels):
-        """The sum over all samples of that name with these labels, whatever others they have."""
-        values = [sample.value for sample in self.samples
-                  if sample.name == name and labels.items() <= sample.labels.items()]
-        assert values, f"no sample {name} {labels}"
-        return sum(values)
 
 
 @pytest.fixture()

@@ -7,7 +7,7 @@ import pytest
 from api_description import (DESCRIPTION, FILE, check_reply, find_operation, operations, properties_of, request_schema,
                              resolve, stream_events)
 from openapi_spec_validator import validate as validate_description
-from prometheus_client.parser import text_string_to_metric_families
+from scrape import Scrape
 from server_process import SLUICE, serving
 from test_data import ROOT
 
@@ -40,7 +40,7 @@ def debuggable():
 
 def ask(client, method, path, **options):
     reply = client.request(method, path, **options)
-    check_reply(method, path, reply.status_code, reply.headers, reply.text)
+    check_reply(method, path, reply.status_code, reply.headers, reply.content.decode())
     return reply
 
 
@@ -69,8 +69,8 @@ def test_every_part_is_used():
 
 def test_routes_are_the_server_s(debuggable):
     """The metrics name every route; a method that nobody answers gets the list of those that are answered."""
-    families = {family.name: family for family in text_string_to_metric_families(debuggable.get("/metrics").text)}
-    routes = {sample.labels["handler"] for sample in families["http_requests"].samples} - {"(unknown)"}
+    samples = Scrape(debuggable).families["http_requests"].samples
+    routes = {sample.labels["handler"] for sample in samples} - {"(unknown)"}
     served = {}
     for route in sorted(routes, key=len):  # what stands below another comes after it
         variable = route.rstrip("/") + "/x"
@@ -156,7 +156,7 @@ def example(schema):
 
 
 # Described as ignored, or given another meaning by another field.
-WITHOUT_EFFECT = {("/messages", "n"), ("/messages/count_tokens", "n"), ("/responses", "stream_options"),
+WITHOUT_EFFECT = {("/messages", "thread"), ("/messages/count_tokens", "thread"), ("/messages", "n"), ("/messages/count_tokens", "n"), ("/responses", "stream_options"),
                   ("/responses/input_tokens", "stream_options"), ("/responses", "return_token_ids"),
                   ("/responses/input_tokens", "return_token_ids"), ("/responses", "response_format"),
                   ("/responses/input_tokens", "response_format")}
@@ -208,6 +208,32 @@ def test_wrong_types_are_errors_that_name_the_field(debuggable):
             without = {key: value for key, value in (least | body).items() if key != name}
             statuses = [ask(debuggable, "POST", path, json=without | null).status_code for null in ({}, {name: None})]
             assert statuses[0] == statuses[1], (path, name)
+
+
+def test_borders_of_every_described_range(debuggable):
+    """What is just inside is taken, what is just outside is an error about the field."""
+    tried = 0
+    for path, fields in body_fields():
+        for name, schema in fields.items():
+            schema = resolve(schema)
+            whole = "integer" in schema.get("type", ())
+            step = 1 if whole else 0.001
+            for border, sign in (("minimum", -1), ("exclusiveMinimum", -1), ("maximum", 1)):
+                if border not in schema or (path, name) in WITHOUT_EFFECT or abs(schema[border]) > 2**60:
+                    continue
+                beside = {"n": {"best_of": None}, "best_of": {"n": schema[border]}, "top_logprobs": {"logprobs": True}}.get(name, {})
+                if path.startswith("/responses") and name in ("n", "best_of"):
+                    continue  # one answer, whatever the range
+                outside = schema[border] if border == "exclusiveMinimum" else schema[border] + sign * step
+                body = LEAST[path] | beside | ({"messages": MESSAGES} if path == "/tokenize" else {})
+                inside = schema[border] if border != "exclusiveMinimum" else schema[border] + step
+                small = {"stop": list(" eaotinsrl,.\n"), "max_tokens": 2, "max_output_tokens": 2}
+                taken = ask(debuggable, "POST", path, json=small | body | {name: inside})
+                assert taken.status_code in ((200, 504) if name == "timeout" else (200,)), (path, name, inside, taken.text)
+                refused = ask(debuggable, "POST", path, json=body | {name: outside})
+                assert refused.status_code == 400 and name in refused.text, (path, name, outside, refused.text)
+                tried += 1
+    assert tried > 100
 
 
 # ---- replies ---------------------------------------------------------------------------------------------------------

@@ -82,6 +82,18 @@ def test_bad_bodies(http, body, code):
     assert reply.headers["x-should-retry"] == "false"
 
 
+@pytest.mark.parametrize("path, field", [
+    (CHAT, lambda long: {"messages": [{"role": long, "content": "x"}]}), (CHAT, lambda long: {"logit_bias": {long: 1}}),
+    (CHAT, lambda long: {"reasoning_effort": long}), (CHAT, lambda long: {"tools": [{"type": long}]}),
+    ("/v1/messages", lambda long: {"messages": [{"role": long}]}), ("/v1/responses", lambda long: {"input": "x", "previous_response_id": long}),
+])
+def test_errors_repeat_no_half_characters(http, path, field):
+    """What a client sent is cut where errors repeat it, and errors are UTF-8 all the same."""
+    for long in ("a" + "\u00e9" * 80, "\u00e9" * 80, "ab" + "\U0001f600" * 40):
+        reply = http.post(path, json=BODY | field(long))
+        assert reply.status_code == 400 and json.loads(reply.content.decode())["error"]["message"]
+
+
 def test_half_a_surrogate_pair_is_no_error(http):
     body = json.dumps(BODY).replace("Hi", r"\ud83d")
     assert http.post(CHAT, content=body.encode()).status_code == 200

@@ -123,9 +123,34 @@ void read_conversation(JsonFields& body, ThinkingFields thinking, const RequestL
   set_template_variables(std::move(variables), history.turns, request);
 }
 
+// Conversations are not held between requests. A client that is told so in these words sends the
+// whole conversation again, as it does when a server has lost one.
+void read_thread(JsonFields& body) {
+  auto thread = body.object("thread");
+  if (!thread) {
+    return;
+  }
+  FieldReport& report = body.report();
+  const std::string type = required_string(*thread, "type");
+  if (type == "create") {
+    report.ignore("thread");
+  } else if (type == "continue") {
+    report.fail(ApiErrorKind::thread_not_found,
+                fmt::format("thread.previous_message_id is '{}': this server holds no "
+                            "conversations, send the whole one",
+                            thread->string("previous_message_id").value_or("").substr(0, 64)),
+                "thread");
+  } else {
+    report.fail(ApiErrorKind::invalid_value,
+                fmt::format("thread.type is '{}', want create or continue", type.substr(0, 64)),
+                "thread.type");
+  }
+}
+
 MessagesRequest read_messages_request(JsonFields& body, const MessagesDefaults& defaults,
                                       const RequestLimits& limits) {
   MessagesRequest request;
+  read_thread(body);
   GenerationFields& generation = request.chat.generation;
   generation = read_generation_fields(body, limits);
   if (body.has("n")) {
