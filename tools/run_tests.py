@@ -186,6 +186,22 @@ def prepare_venv():
     return True
 
 
+def prepare_node():
+    """The Node packages of tests/http/node in build/node; remade only when the lock file changes."""
+    source, target = ROOT / "tests" / "http" / "node", ROOT / "build" / "node"
+    content = hashlib.sha256((source / "package-lock.json").read_bytes()).hexdigest()
+    stamp = target / "package-lock.sha256"
+    if stamp.exists() and stamp.read_text() == content:
+        return True
+    target.mkdir(parents=True, exist_ok=True)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(source / name, target / name)
+    if not run(["npm", "ci", "--silent", "--no-audit", "--no-fund", "--prefix", target]):
+        return False
+    stamp.write_text(content)
+    return True
+
+
 def prepared_venv(tally):
     passed = prepare_venv()
     if not passed:
@@ -195,8 +211,11 @@ def prepared_venv(tally):
 
 def step_pytest(tally):
     """the product from outside: command line, HTTP, goldens"""
-    if built(tally, "release") and prepared_venv(tally):
-        pytest(tally, "pytest", "tests")
+    if not built(tally, "release") or not prepared_venv(tally):
+        return
+    if not prepare_node():
+        tally.failures.append("the packages of tests/http/node could not be installed")
+    pytest(tally, "pytest", "tests")
 
 
 STEPS = {

@@ -48,6 +48,16 @@ has_rust() {
 PATH="$PATH:${HOME:-/root}/.cargo/bin"
 has_rust || packages+=("${rust[@]}")
 
+# The same for Node, which the tests of the official clients need.
+node_needed=18
+has_node() {
+  local found
+  command -v npm >/dev/null 2>&1 || return 1
+  found="$(node --version 2>/dev/null | sed -n 's/^v\([0-9]*\).*/\1/p')"
+  [ -n "$found" ] && [ "$found" -ge "$node_needed" ]
+}
+[ "$purpose" != test ] || has_node || packages+=(nodejs npm)
+
 if ! command -v dpkg-query >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>&1; then
   missing=()
   for program in c++ cmake ninja cargo; do
@@ -56,7 +66,7 @@ if ! command -v dpkg-query >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>
   [ ${#missing[@]} -eq 0 ] || die "this is not a Debian-like system and these programs are missing: ${missing[*]}" \
     "Needed: GCC 12 or newer, CMake 3.25, Ninja, Rust $rust_needed or newer, and the development files of" \
     "Boost 1.81 (headers and JSON), fmt, spdlog, CLI11, GoogleTest. For ./test also clang 19" \
-    "(clang, clang-tidy, clang-format) and Python 3.11 with venv."
+    "(clang, clang-tidy, clang-format), Python 3.11 with venv and Node $node_needed with npm."
   say "not a Debian-like system: using the installed compiler and libraries"
   exit 0
 fi

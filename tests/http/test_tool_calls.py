@@ -3,6 +3,7 @@ import json
 import sys
 from pathlib import Path
 
+import anthropic
 import openai
 import pytest
 
@@ -60,6 +61,31 @@ def test_a_call_whole_and_streamed(agent):
             arguments += piece.function.arguments or ""
         finish = chunk.choices[0].finish_reason or finish
     assert (arguments, len(ids), finish) == ('{"at": "Room 7"}', 1, "tool_calls")
+
+
+def test_the_tool_runner_of_anthropic(agent):
+    """It holds conversations on the server where it can; here it must send them whole, and does so by itself."""
+    client, _ = agent
+    looked = []
+
+    @anthropic.beta_tool
+    def look(at: str) -> str:
+        """Looks around.
+
+        Args:
+            at: the place
+        """
+        looked.append(at)
+        return "Nothing but dust."
+
+    with anthropic.Anthropic(base_url=str(client.base_url).replace("/v1/", ""), api_key="a", max_retries=0) as claude:
+        runner = claude.beta.messages.tool_runner(
+            model="any", max_tokens=100, messages=QUESTION, tools=[look], max_iterations=3, extra_body={"temperature": 0})
+        messages = list(runner)
+    assert [message.stop_reason for message in messages] == ["tool_use"] * 3
+    assert set(looked) == {"Room 7"} and len(looked) >= 2
+    sizes = [message.usage.input_tokens + message.usage.cache_read_input_tokens for message in messages]
+    assert sizes == sorted(set(sizes)), "each prompt holds the one before"
 
 
 def question_before_a_block_ends_in_the_call(client, call_tokens):
@@ -162,3 +188,38 @@ def test_unknown_names_are_refused(client):
     with pytest.raises(openai.BadRequestError) as error:
         forced(client, {"type": "function", "function": {"name": "nothing"}})
     assert error.value.body["param"] == "tool_choice"
+
+
+def test_a_cut_call_may_come_back(agent):
+    """A limit inside a call: the arguments are no JSON, and the history with them is answered."""
+    client, script = agent
+    whole = ask(client, QUESTION).choices[0].message.tool_calls[0].function.arguments
+    cut_inside = 0
+    for size in range(1, len(script)):
+        answer = ask(client, QUESTION, max_tokens=size).choices[0]
+        assert answer.finish_reason == "length"
+        for call in answer.message.tool_calls or []:
+            arguments = call.function.arguments
+            assert whole.startswith(arguments)
+            if arguments == whole:
+                continue  # the call was closed; its own tag was cut
+            with pytest.raises(json.JSONDecodeError):
+                json.loads(arguments)
+            cut_inside += 1
+            history = [*QUESTION, answer.message.model_dump(exclude_none=True),
+                       {"role": "tool", "tool_call_id": call.id, "content": "failed"}]
+            assert ask(client, history, max_tokens=2).usage.completion_tokens > 0
+    assert cut_inside > 3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_form_of_the_content_beside_tools(client, seed):
+    """Either a call, or content of the wanted form."""
+    schema = {"type": "object", "properties": {"n": {"enum": [1, 2]}}, "required": ["n"], "additionalProperties": False}
+    answer = client.chat.completions.create(
+        model="any", messages=QUESTION, tools=FORCED, max_tokens=300, seed=seed, extra_body={"thinking_budget": 4},
+        response_format={"type": "json_schema", "json_schema": {"name": "s", "strict": True, "schema": schema}}).choices[0]
+    if answer.message.tool_calls:
+        assert answer.finish_reason in ("tool_calls", "length")
+    else:
+        assert json.loads(answer.message.content)["n"] in (1, 2)
