@@ -205,6 +205,37 @@ def test_sampling_filters_change_the_choice(http):
     assert ask(http, **hot | neutral | {"presence_penalty": 2, "frequency_penalty": 2})["choices"][0]["token_ids"] != wild
 
 
+def test_banned_tokens_do_not_come(http):
+    plain = ask(http, max_tokens=24, ignore_eos=True, return_token_ids=True)["choices"][0]["token_ids"]
+    banned = ask(http, max_tokens=24, ignore_eos=True, return_token_ids=True, logit_bias={str(plain[0]): -100})
+    assert plain[0] not in banned["choices"][0]["token_ids"]
+    for key in ("-1", "2000000", "x", "1.5", ""):
+        error = http.post(CHAT, json=CONTENT | {"logit_bias": {key: 1}})
+        assert error.status_code == 400 and error.json()["error"]["param"] == "logit_bias"
+
+
+def test_no_tools_are_no_tools(http):
+    """An empty list, null and nothing are the same prompt and the same answer."""
+    plain = ask(http)
+    for tools in ([], None):
+        same = ask(http, tools=tools)
+        assert same["choices"] == plain["choices"] and same["usage"]["prompt_tokens"] == plain["usage"]["prompt_tokens"]
+
+
+@pytest.mark.parametrize("text", ["\u00e9\u6f22\u5b57", "\U0001f469\u200d\U0001f680\U0001f469\U0001f3fd\u200d\U0001f692!",
+                                  "\U0001f1eb\U0001f1f7 \u0928\u092e\u0938\u094d\u0924\u0947 e\u0301", "\u200f\u05e9\u05dc\u05d5\u05dd"])
+def test_characters_are_never_split(http, text):
+    """The model is made to say a text whose characters are several tokens each."""
+    wish = {"guided_choice": [text], "max_tokens": 200}
+    assert ask(http, **wish)["choices"][0]["message"]["content"] == text
+    pieces = [chunk["choices"][0]["delta"].get("content", "") for chunk in chunks_of(http, enable_thinking=False, **wish)]
+    assert "".join(pieces) == text and "\ufffd" not in "".join(pieces)
+    tokens = http.post("/tokenize", json={"prompt": text}).json()["count"]
+    assert len(list(filter(None, pieces))) < tokens + 1
+    cut = ask(http, **wish | {"max_tokens": 1})["choices"][0]["message"]["content"]
+    assert text.startswith(cut.rstrip("\ufffd"))
+
+
 def test_reasoning_format_of_the_server():
     process = ServerProcess("--reasoning-format", "reasoning")
     try:

@@ -96,3 +96,15 @@ def test_a_conversation_reuses_everything_before_the_last_turn(cold, warm):
         total_before = usage["prompt_tokens"]
         message = answers[0]["choices"][0]["message"]
         messages.append({"role": "assistant", "content": message["content"] or "Yes."})
+
+
+@pytest.mark.parametrize("mark", [None, "cache_control", "prompt_cache_breakpoint"])
+def test_a_marked_part_of_a_chat_can_be_reused(warm, mark):
+    """Up to the mark two prompts are the same; without it nobody knows that a state is worth keeping there."""
+    shared = {"type": "text", "text": "The rules. " * 30} | ({mark: {"type": "ephemeral"}} if mark else {})
+    cached = []
+    for question in ("one", "two"):
+        messages = [{"role": "user", "content": [shared, {"type": "text", "text": f"{question} " * 150}]}]
+        reply = warm.post("/v1/chat/completions", json={"messages": messages, "max_tokens": 1})
+        cached.append(reply.json()["usage"]["prompt_tokens_details"]["cached_tokens"])
+    assert cached[0] == 0 and (cached[1] >= BLOCK) == (mark is not None)
