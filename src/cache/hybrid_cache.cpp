@@ -163,7 +163,7 @@ SlotId HybridCache::keep_checkpoint(const SequenceCache& sequence, std::int64_t 
 void HybridCache::drop_unused_checkpoint(const SequenceCache& sequence, std::int64_t token_count,
                                          SlotId slot) {
   const NodeId node = node_at(sequence, token_count);
-  if (tree_.checkpoint(node) == slot && !tree_.is_used(node)) {
+  if (tree_.checkpoint(node) == slot && !tree_.is_used(node) && !tree_.is_kept(node)) {
     slots_.free(tree_.take_checkpoint(node));
   }
 }
@@ -181,10 +181,69 @@ std::int64_t HybridCache::last_checkpoint_of(const SequenceCache& sequence) cons
   return tree_.depth(node) * kPrefixBlockTokens;
 }
 
+std::expected<NodeId, PinRefusal> HybridCache::pin(std::string_view salt,
+                                                   std::span<const std::int32_t> tokens) {
+  constexpr auto kBlock = static_cast<std::size_t>(kPrefixBlockTokens);
+  SLUICE_CHECK(!tokens.empty());
+  SLUICE_CHECK(tokens.size() % kBlock == 0);
+  std::optional<NodeId> node = tree_.find_root(salt);
+  std::int64_t new_blocks = 0;
+  for (std::size_t at = 0; at < tokens.size(); at += kBlock) {
+    node = node ? tree_.find(*node, tokens.subspan(at, kBlock)) : std::nullopt;
+    new_blocks += node && tree_.leads_to_kept(*node) ? 0 : 1;
+  }
+  if (node && tree_.is_kept(*node)) {
+    return *node;
+  }
+  PinRefusal refusal{.over_budget = !can_pin(new_blocks, 1),
+                     .bytes_wanted = static_cast<std::size_t>(new_blocks) * shape_.block_bytes +
+                                     shape_.slot_bytes};
+  if (refusal.over_budget || !node || !tree_.checkpoint(*node)) {
+    return std::unexpected(refusal);
+  }
+  tree_.keep(*node);
+  return *node;
+}
+
+void HybridCache::unpin(NodeId pinned) {
+  tree_.release(pinned);
+}
+
+// Items without content cost no bytes, but there are only so many.
+bool HybridCache::can_pin(std::int64_t new_blocks, std::int64_t new_slots) const {
+  const std::int64_t blocks = tree_.kept_path_count() + new_blocks;
+  const std::int64_t slots = tree_.kept_count() + new_slots;
+  const std::int64_t blocks_max = (blocks_.block_count() - shape_.running_block_count) / 2;
+  const std::int64_t slots_max = (slots_.slot_count() - shape_.running_slot_count) / 2;
+  return keeps_prefixes() && blocks <= blocks_max && slots <= slots_max &&
+         static_cast<std::size_t>(blocks) * shape_.block_bytes +
+                 static_cast<std::size_t>(slots) * shape_.slot_bytes <=
+             pinned_bytes_max();
+}
+
+std::size_t HybridCache::pin_bytes(NodeId pinned) const {
+  return static_cast<std::size_t>(tree_.depth(pinned)) * shape_.block_bytes + shape_.slot_bytes;
+}
+
+std::size_t HybridCache::pinned_bytes() const {
+  return static_cast<std::size_t>(tree_.kept_path_count()) * shape_.block_bytes +
+         static_cast<std::size_t>(tree_.kept_count()) * shape_.slot_bytes;
+}
+
+std::vector<NodeId> HybridCache::pinned_on_path(const SequenceCache& sequence) const {
+  std::vector<NodeId> pinned;
+  for (NodeId node = sequence.node; tree_.depth(node) > 0; node = tree_.parent(node)) {
+    if (tree_.is_kept(node)) {
+      pinned.push_back(node);
+    }
+  }
+  return pinned;
+}
+
 CacheFreed HybridCache::forget() {
   const CacheUse before = use();
-  while (tree_.checkpoint_count() > 0) {
-    slots_.free(tree_.take_checkpoint(tree_.cheapest_checkpoint()->node));
+  while (const auto cheapest = tree_.cheapest_checkpoint()) {
+    slots_.free(tree_.take_checkpoint(cheapest->node));
   }
   while (const std::optional<NodeId> leaf = tree_.dead_leaf()) {
     blocks_.release(tree_.remove(*leaf));
@@ -196,7 +255,7 @@ CacheFreed HybridCache::forget(std::string_view salt) {
   const CacheUse before = use();
   const std::optional<NodeId> root = tree_.find_root(salt);
   for (const NodeId node : root ? tree_.below(*root) : std::vector<NodeId>()) {
-    if (tree_.checkpoint(node)) {
+    if (tree_.checkpoint(node) && !tree_.is_kept(node)) {
       slots_.free(tree_.take_checkpoint(node));
     }
     if (tree_.is_dead(node)) {
@@ -303,6 +362,8 @@ CacheUse HybridCache::use() const {
           .bytes_max = bytes_max(),
           .shared_bytes = static_cast<std::size_t>(tree_.node_count()) * shape_.block_bytes +
                           static_cast<std::size_t>(tree_.checkpoint_count()) * shape_.slot_bytes,
+          .pinned_count = tree_.kept_count(),
+          .pinned_bytes = pinned_bytes(),
           .evicted_block_count = evicted_blocks_,
           .evicted_checkpoint_count = evicted_checkpoints_};
 }
@@ -314,6 +375,7 @@ void HybridCache::check_invariants() const {
   SLUICE_CHECK(used_bytes() <= resident_bytes());
   SLUICE_CHECK(resident_bytes() <= bytes_max());
   SLUICE_CHECK(slots_.used_count() == open_count_ + tree_.checkpoint_count());
+  SLUICE_CHECK(pinned_bytes() <= pinned_bytes_max());
 }
 
 }  // namespace sluice

@@ -4,7 +4,8 @@
 //
 // One budget in bytes over blocks and slots. Running sequences come first: what they were promised
 // (running_block_count, running_slot_count) is theirs whenever they ask, and cached prefixes fill
-// whatever is left until then. Resident memory never exceeds the budget.
+// whatever is left until then. Resident memory never exceeds the budget. Of what is beyond the
+// promises, pinned prefixes may take half: the rest is always there to be given up.
 //
 // Only whole blocks of computed tokens are shared. Two sequences that computed the same block end
 // up with one of the two: by the numerics contract (docs/NUMERICS.md) their bytes are equal.
@@ -14,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <expected>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -55,6 +57,12 @@ struct PrefixReuse {
   std::optional<std::int64_t> diverged_at = std::nullopt;
 };
 
+// Why a prefix was not pinned.
+struct PinRefusal {
+  bool over_budget = false;      // else: there is no state after its last token
+  std::size_t bytes_wanted = 0;  // beyond what is pinned
+};
+
 // What forget() gave up.
 struct CacheFreed {
   std::int64_t block_count = 0;
@@ -77,7 +85,9 @@ struct CacheUse {
   std::size_t bytes = 0;
   std::size_t block_bytes = 0;  // of these, in blocks
   std::size_t bytes_max = 0;
-  std::size_t shared_bytes = 0;          // of the tree's blocks and checkpoints
+  std::size_t shared_bytes = 0;  // of the tree's blocks and checkpoints
+  std::int64_t pinned_count = 0;
+  std::size_t pinned_bytes = 0;
   std::int64_t evicted_block_count = 0;  // for lack of memory, since create()
   std::int64_t evicted_checkpoint_count = 0;
 };
@@ -120,8 +130,20 @@ class HybridCache {
   // `slot`, and nobody else resumed from it or made it too.
   void drop_unused_checkpoint(const SequenceCache& sequence, std::int64_t token_count, SlotId slot);
 
-  // Gives up what no running sequence holds, and its memory: everything, or what is stored under
-  // one salt.
+  // Keeps what is stored of `tokens` (whole blocks, at least one) under a salt, with the state
+  // after them, until unpin(). The node names it; pinning it again changes nothing. Blocks that
+  // several pins share count once.
+  std::expected<NodeId, PinRefusal> pin(std::string_view salt,
+                                        std::span<const std::int32_t> tokens);
+  void unpin(NodeId pinned);
+  std::size_t pin_bytes(NodeId pinned) const;  // of it alone, shared blocks included
+  std::size_t pinned_bytes() const;
+  std::size_t pinned_bytes_max() const { return shape_.reuse_bytes / 2; }
+  // The pinned nodes at or above the one the sequence goes on from.
+  std::vector<NodeId> pinned_on_path(const SequenceCache& sequence) const;
+
+  // Gives up what no running sequence holds and no pin keeps, and its memory: everything, or what
+  // is stored under one salt.
   CacheFreed forget();
   CacheFreed forget(std::string_view salt);
 
@@ -140,6 +162,7 @@ class HybridCache {
   std::size_t bytes_max() const;
   bool has_room_for_block() const;
   bool has_room_for_slot() const;
+  bool can_pin(std::int64_t new_blocks, std::int64_t new_slots) const;
   bool evict_below(double value);  // something cheaper; false when there is nothing
   PrefixReuse reuse_of(const PrefixTree::Match& match, NodeId root,
                        std::span<const std::int32_t> tokens) const;

@@ -85,7 +85,11 @@ class Program {
       if (below(200) == 0) {
         forget();
       }
+      if (below(8) == 0) {
+        pin_or_unpin();
+      }
       cache_.check_invariants();
+      check_pins();
       if (::testing::Test::HasFatalFailure()) {
         return;
       }
@@ -95,17 +99,98 @@ class Program {
     }
     EXPECT_EQ(cache_.use().slot_count, cache_.use().checkpoint_count);
     cache_.forget();
+    EXPECT_EQ(cache_.use().bytes, pinned_bytes(pins_));
+    check_pins();
+    for (const auto& [prefix, node] : pins_) {
+      cache_.unpin(node);
+    }
+    cache_.forget();
     EXPECT_EQ(cache_.use().bytes, 0U);
     EXPECT_EQ(cache_.use().shared_block_count, 0);
     cache_.check_invariants();
   }
 
   std::int64_t reused() const { return reused_; }
+  std::int64_t pinned() const { return pinned_; }
+  std::int64_t refused() const { return refused_; }
   CacheUse use() const { return cache_.use(); }
 
  private:
+  using Prefix = std::pair<std::string, Tokens>;  // salt, tokens
+  using Pins = std::map<Prefix, NodeId>;
+
   std::int64_t below(std::int64_t n) {
     return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(n));
+  }
+
+  // Without a tree: every block of every pinned prefix once, and their states.
+  static std::size_t pinned_bytes(const Pins& pins) {
+    std::set<Prefix> blocks;
+    for (const auto& [prefix, node] : pins) {
+      for (auto end = prefix.second.begin(); end != prefix.second.end();) {
+        end += 64;
+        blocks.insert({prefix.first, Tokens(prefix.second.begin(), end)});
+      }
+    }
+    return blocks.size() * kBlockBytes + pins.size() * kSlotBytes;
+  }
+
+  void pin_or_unpin() {
+    if (!pins_.empty() && below(3) == 0) {
+      const auto gone = std::next(pins_.begin(), below(std::ssize(pins_)));
+      cache_.unpin(gone->second);
+      pins_.erase(gone);
+      return;
+    }
+    if (kept_.empty()) {
+      return;
+    }
+    Prefix prefix = *std::next(kept_.begin(), below(std::ssize(kept_)));
+    if (below(4) == 0) {  // perhaps one without a state
+      prefix.second.resize(static_cast<std::size_t>(64 * (1 + below(4))));
+    }
+    Pins more = pins_;
+    more.try_emplace(prefix, 0);
+    const bool over_budget = pinned_bytes(more) > shape_.reuse_bytes / 2;
+    const auto pinned = cache_.pin(prefix.first, prefix.second);
+    if (!pinned) {
+      EXPECT_EQ(pinned.error().over_budget, over_budget);
+      EXPECT_EQ(pinned.error().bytes_wanted, pinned_bytes(more) - pinned_bytes(pins_));
+      EXPECT_TRUE(over_budget || !kept_.contains(prefix) ||
+                  cache_.use().evicted_checkpoint_count > 0);
+      ++refused_;
+      return;
+    }
+    EXPECT_FALSE(over_budget);
+    EXPECT_TRUE(kept_.contains(prefix));
+    EXPECT_TRUE(pins_.try_emplace(prefix, *pinned).first->second == *pinned);
+    ++pinned_;
+  }
+
+  // Whatever happened, a pinned prefix is there, whole and right.
+  void check_pins() {
+    ASSERT_EQ(cache_.pinned_bytes(), pinned_bytes(pins_));
+    for (const auto& [prefix, node] : pins_) {
+      const auto& [salt, tokens] = prefix;
+      ASSERT_EQ(cache_.pin(salt, tokens), node);
+      if (below(16) != 0 || std::ssize(runners_) == shape_.running_slot_count ||
+          promised() + std::ssize(tokens) / 64 > shape_.running_block_count) {
+        continue;
+      }
+      Runner probe{.salt = salt, .tokens = tokens, .computed = std::ssize(tokens), .cache = {}};
+      cache_.open(probe.cache, salt);
+      ASSERT_EQ(cache_.resume(probe.cache, tokens).tokens, std::ssize(tokens));
+      const std::vector<NodeId> passed = cache_.pinned_on_path(probe.cache);
+      EXPECT_EQ(passed.front(), node);
+      const auto is_passed = [&](const auto& other) {
+        const auto& [other_salt, begin] = other.first;
+        return other_salt == salt && begin.size() <= tokens.size() &&
+               std::equal(begin.begin(), begin.end(), tokens.begin());
+      };
+      EXPECT_EQ(std::ssize(passed), std::ranges::count_if(pins_, is_passed));
+      check(probe);
+      cache_.close(probe.cache);
+    }
   }
 
   // Few different tokens in few patterns, so that prefixes meet again.
@@ -252,7 +337,9 @@ class Program {
     const std::string salt = below(2) == 0 ? "" : "tenant";
     const bool all = below(3) == 0;
     const CacheFreed freed = all ? cache_.forget() : cache_.forget(salt);
-    std::erase_if(kept_, [&](const auto& entry) { return all || entry.first == salt; });
+    std::erase_if(kept_, [&](const auto& entry) {
+      return (all || entry.first == salt) && !pins_.contains(entry);
+    });
     EXPECT_EQ(before.bytes - cache_.use().bytes, freed.bytes);
     EXPECT_EQ(before.shared_block_count - cache_.use().shared_block_count, freed.block_count);
     EXPECT_EQ(freed.bytes, static_cast<std::size_t>(freed.block_count) * kBlockBytes +
@@ -271,24 +358,33 @@ class Program {
   HybridCache cache_;
   std::vector<std::unique_ptr<Runner>> runners_;
   std::vector<Tokens> seen_;
-  std::set<std::pair<std::string, Tokens>> kept_;
+  std::set<Prefix> kept_;
+  Pins pins_;
   std::int64_t reused_ = 0;
+  std::int64_t pinned_ = 0;
+  std::int64_t refused_ = 0;
 };
 
 TEST(HybridCache, RandomProgramsNeverMixPrefixesUp) {
   std::int64_t reused = 0;
   std::int64_t evicted_checkpoints = 0;
   std::int64_t evicted_blocks = 0;
+  std::int64_t pinned = 0;
+  std::int64_t refused = 0;
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     const std::size_t items = seed % 3 == 0 ? 2 : seed % 3 == 1 ? 12 : 60;
     Program program(seed, items * kSlotBytes + seed);
     program.run(400);
     ASSERT_FALSE(HasFatalFailure()) << "seed " << seed;
     reused += program.reused();
+    pinned += program.pinned();
+    refused += program.refused();
     evicted_checkpoints += program.use().evicted_checkpoint_count;
     evicted_blocks += program.use().evicted_block_count;
   }
   EXPECT_GT(reused, 5000);  // the test must not pass because nothing is ever found
+  EXPECT_GT(pinned, 200);
+  EXPECT_GT(refused, 200);
   EXPECT_GT(evicted_checkpoints, 100);
   EXPECT_GT(evicted_blocks, 100);
 }
@@ -306,198 +402,6 @@ TEST(HybridCache, WithoutABudgetNothingIsKept) {
   program.run(400);
   EXPECT_EQ(program.reused(), 0);
   EXPECT_EQ(program.use().evicted_block_count, 0);
-}
-
-// ---- What is given up first.
-
-constexpr HybridCacheShape kSmall{.block_bytes = 64,
-                                  .slot_bytes = 64,
-                                  .running_block_count = 20,
-                                  .running_slot_count = 2,
-                                  .reuse_bytes = 64 * 40,
-                                  .hash_key = 7};
-
-// Computes all tokens, with checkpoints after the given counts.
-void compute(HybridCache& cache, const Tokens& tokens, const std::vector<std::int64_t>& at,
-             double weight = 1.0) {
-  SequenceCache sequence;
-  cache.open(sequence, "");
-  cache.resume(sequence, {});
-  cache.grow(sequence, std::ssize(tokens));
-  std::map<std::int64_t, SlotId> slots;
-  for (const std::int64_t count : at) {
-    if (const auto slot = cache.reserve_checkpoint(sequence, count, weight)) {
-      slots[count] = *slot;
-    }
-  }
-  cache.share(sequence, tokens, std::ssize(tokens));
-  for (const auto& [count, slot] : slots) {
-    cache.keep_checkpoint(sequence, count, slot, weight);
-  }
-  cache.close(sequence);
-}
-
-std::int64_t known(HybridCache& cache, const Tokens& tokens, const std::string& salt = "") {
-  SequenceCache sequence;
-  cache.open(sequence, salt);
-  const std::int64_t tokens_known = cache.known_tokens(sequence, tokens);
-  cache.close(sequence);
-  cache.check_invariants();
-  return tokens_known;
-}
-
-TEST(HybridCache, SaltsNeverMeet) {
-  HybridCache cache = HybridCache::create(kSmall).value();
-  compute(cache, Tokens(128, 1), {64, 128});
-  EXPECT_EQ(known(cache, Tokens(128, 1)), 128);
-  EXPECT_EQ(known(cache, Tokens(128, 1), "other"), 0);
-  EXPECT_EQ(known(cache, Tokens(127, 1)), 64);
-  EXPECT_EQ(known(cache, Tokens(63, 1)), 0);
-}
-
-TEST(HybridCache, BlocksWithoutAStateGoFirst) {
-  HybridCache cache = HybridCache::create(kSmall).value();
-  compute(cache, Tokens(10 * 64, 1), {5 * 64});  // five blocks lead nowhere
-  compute(cache, Tokens(20 * 64, 2), {20 * 64});
-  EXPECT_EQ(cache.use().evicted_block_count, 0);
-  while (cache.use().evicted_block_count < 5) {
-    Tokens other(20 * 64, static_cast<std::int32_t>(3 + cache.use().shared_block_count));
-    compute(cache, other, {});
-  }
-  EXPECT_EQ(known(cache, Tokens(10 * 64, 1)), 5 * 64);
-  EXPECT_EQ(known(cache, Tokens(20 * 64, 2)), 20 * 64);
-}
-
-TEST(HybridCache, MarksThinOutEvenly) {
-  HybridCacheShape shape = kSmall;
-  shape.running_block_count = 64;
-  shape.running_slot_count = 1;
-  shape.block_bytes = 1;  // states alone fill the budget
-  shape.reuse_bytes = 64 * 8;
-  HybridCache cache = HybridCache::create(shape).value();
-  Tokens tokens(64 * 64);
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    tokens[i] = static_cast<std::int32_t>(i);
-  }
-  std::vector<std::int64_t> marks;
-  for (std::int64_t at = 64; at <= std::ssize(tokens); at += 64) {
-    marks.push_back(at);
-  }
-  // One by one, as a prefill does.
-  SequenceCache sequence;
-  cache.open(sequence, "");
-  cache.resume(sequence, {});
-  for (const std::int64_t at : marks) {
-    cache.grow(sequence, at);
-    const auto slot = cache.reserve_checkpoint(sequence, at, 1.0);
-    cache.share(sequence, tokens, at);
-    if (slot) {
-      cache.keep_checkpoint(sequence, at, *slot, 1.0);
-    }
-  }
-  cache.close(sequence);
-  std::int64_t largest_gap = 0;
-  std::int64_t last = 0;
-  for (const std::int64_t at : marks) {
-    const Tokens prefix(tokens.begin(), tokens.begin() + at);
-    if (known(cache, prefix) == at) {
-      largest_gap = std::max(largest_gap, at - last);
-      last = at;
-    }
-  }
-  EXPECT_LE(largest_gap, 64 * 20);  // 64 blocks over some eight states
-  EXPECT_GE(last, 64 * 40);
-}
-
-TEST(HybridCache, ALikelyStateOutlivesMarks) {
-  HybridCacheShape shape = kSmall;
-  shape.block_bytes = 1;
-  shape.reuse_bytes = 64 * 3;
-  HybridCache cache = HybridCache::create(shape).value();
-  compute(cache, Tokens(4 * 64, 1), {4 * 64}, 4.0);
-  for (std::int32_t i = 2; i < 4; ++i) {
-    compute(cache, Tokens(4 * 64, i), {64, 2 * 64, 3 * 64, 4 * 64}, 1.0);
-  }
-  EXPECT_EQ(known(cache, Tokens(4 * 64, 1)), 4 * 64);
-  EXPECT_GT(cache.use().evicted_checkpoint_count, 0);
-}
-
-// States that were resumed from very often, long ago, must not keep new ones out.
-TEST(HybridCache, WhatWasPopularYesterdayGoes) {
-  HybridCacheShape shape = kSmall;
-  shape.block_bytes = 1;
-  shape.reuse_bytes = 64 * 4;
-  HybridCache cache = HybridCache::create(shape).value();
-  for (std::int32_t i = 0; i < 4; ++i) {
-    compute(cache, Tokens(18 * 64, i), {18 * 64}, 4.0);
-    for (int uses = 0; uses < 200; ++uses) {
-      SequenceCache sequence;
-      cache.open(sequence, "");
-      cache.resume(sequence, Tokens(18 * 64, i));
-      cache.close(sequence);
-    }
-  }
-  int found = 0;
-  for (std::int32_t i = 100; i < 400; ++i) {
-    compute(cache, Tokens(4 * 64, i), {4 * 64}, 4.0);
-    found += known(cache, Tokens(4 * 64, i)) > 0 ? 1 : 0;
-  }
-  EXPECT_GE(found, 240);
-}
-
-TEST(HybridCache, AStateThatTwoSequencesMadeIsDroppedByNeither) {
-  HybridCacheShape shape = kSmall;
-  shape.running_slot_count = 3;
-  HybridCache cache = HybridCache::create(shape).value();
-  const Tokens tokens(192, 1);
-  SequenceCache one;
-  SequenceCache two;
-  SlotId made = 0;
-  for (SequenceCache* sequence : {&one, &two}) {
-    cache.open(*sequence, "");
-    cache.resume(*sequence, {});
-    cache.grow(*sequence, 192);
-    const auto slot = cache.reserve_checkpoint(*sequence, 128, 2.0);
-    ASSERT_TRUE(slot);
-    cache.share(*sequence, tokens, 192);
-    made = cache.keep_checkpoint(*sequence, 128, *slot, 2.0);
-    EXPECT_EQ(made == *slot, sequence == &one);
-  }
-  cache.drop_unused_checkpoint(one, 128, one.state_slot);  // not the slot it is in
-  EXPECT_EQ(known(cache, tokens), 128);
-  cache.drop_unused_checkpoint(one, 128, made);  // the other one made it too
-  EXPECT_EQ(known(cache, tokens), 128);
-  cache.close(one);
-  cache.close(two);
-  EXPECT_EQ(cache.use().checkpoint_count, 1);
-}
-
-// Many more states than are looked at for one eviction: nothing is found wrong, and it stays cheap.
-TEST(HybridCache, ThousandsOfStates) {
-  HybridCacheShape shape = kSmall;
-  shape.block_bytes = 1;
-  shape.reuse_bytes = 64 * 3000;
-  HybridCache cache = HybridCache::create(shape).value();
-  for (std::int32_t i = 0; i < 5000; ++i) {
-    compute(cache, Tokens(64, i), {64});
-  }
-  EXPECT_GE(cache.use().checkpoint_count, 2900);
-  EXPECT_EQ(known(cache, Tokens(64, 4999)), 64);
-  cache.forget();
-  EXPECT_EQ(cache.use().bytes, 0U);
-}
-
-TEST(HybridCache, ThousandsOfSalts) {
-  HybridCache cache = HybridCache::create(kSmall).value();
-  for (int i = 0; i < 20000; ++i) {
-    SequenceCache sequence;
-    cache.open(sequence, std::to_string(i));
-    cache.resume(sequence, {});
-    cache.grow(sequence, 64);
-    cache.share(sequence, Tokens(64, 1), 64);
-    cache.close(sequence);
-  }
-  cache.check_invariants();
 }
 
 }  // namespace

@@ -213,14 +213,15 @@ void PrefixTree::set_checkpoint(NodeId id, SlotId slot, double weight) {
   owner.weight = weight;
   owner.uses = 0.0;
   owner.touched_at = ++now_;
-  checkpoints_.insert(id);
+  candidates_.insert(id);
 }
 
 SlotId PrefixTree::take_checkpoint(NodeId id) {
   SLUICE_CHECK(node(id).checkpoint.has_value());
+  SLUICE_CHECK(!node(id).kept);
   const SlotId slot = *node(id).checkpoint;
   node(id).checkpoint.reset();
-  checkpoints_.erase(id);
+  candidates_.erase(id);
   list_if_dead(id);
   return slot;
 }
@@ -236,6 +237,27 @@ void PrefixTree::use_checkpoint(NodeId id, double weight) {
   owner.uses = std::min(kUsesMax, 1.0 + owner.uses / (1.0 + turnovers_since(owner)));
   owner.weight = std::max(owner.weight, weight);
   owner.touched_at = ++now_;  // not listed: it is not dead
+}
+
+void PrefixTree::keep(NodeId id) {
+  SLUICE_CHECK(node(id).checkpoint.has_value());
+  SLUICE_CHECK(!node(id).kept);
+  node(id).kept = true;
+  candidates_.erase(id);
+  ++kept_count_;
+  for (NodeId above = id; node(above).depth > 0; above = node(above).parent) {
+    kept_path_count_ += node(above).kept_below++ == 0 ? 1 : 0;
+  }
+}
+
+void PrefixTree::release(NodeId id) {
+  SLUICE_CHECK(node(id).kept);
+  node(id).kept = false;
+  candidates_.insert(id);
+  --kept_count_;
+  for (NodeId above = id; node(above).depth > 0; above = node(above).parent) {
+    kept_path_count_ -= --node(above).kept_below == 0 ? 1 : 0;
+  }
 }
 
 double PrefixTree::turnovers_since(const Node& owner) const {
@@ -260,18 +282,18 @@ double PrefixTree::value_of(const Node& owner) const {
 
 std::optional<PrefixTree::Cheapest> PrefixTree::cheapest_checkpoint() {
   std::optional<Cheapest> cheapest;
-  auto candidate = checkpoints_.lower_bound(next_candidate_);
-  const auto count = std::min<std::int64_t>(kCandidatesMax, checkpoint_count());
+  auto candidate = candidates_.lower_bound(next_candidate_);
+  const auto count = std::min<std::int64_t>(kCandidatesMax, std::ssize(candidates_));
   for (std::int64_t i = 0; i < count; ++i, ++candidate) {
-    if (candidate == checkpoints_.end()) {
-      candidate = checkpoints_.begin();
+    if (candidate == candidates_.end()) {
+      candidate = candidates_.begin();
     }
     const double value = value_of(node(*candidate));
     if (!cheapest || value < cheapest->value) {
       cheapest = Cheapest{.node = *candidate, .value = value};
     }
   }
-  next_candidate_ = candidate == checkpoints_.end() ? 0 : *candidate;
+  next_candidate_ = candidate == candidates_.end() ? 0 : *candidate;
   return cheapest;
 }
 
@@ -311,6 +333,28 @@ void PrefixTree::check_siblings(NodeId id) const {
   SLUICE_CHECK(children == node(id).children);
 }
 
+// Every node knows how many kept ones it leads to.
+void PrefixTree::check_kept() const {
+  std::vector<std::int32_t> below(nodes_.size());
+  std::int64_t kept = 0;
+  std::int64_t path = 0;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (!nodes_[i].exists || !nodes_[i].kept) {
+      continue;
+    }
+    SLUICE_CHECK(nodes_[i].checkpoint.has_value());
+    ++kept;
+    for (auto above = static_cast<NodeId>(i); node(above).depth > 0; above = node(above).parent) {
+      path += below[static_cast<std::size_t>(above)]++ == 0 ? 1 : 0;
+    }
+  }
+  SLUICE_CHECK(kept == kept_count_);
+  SLUICE_CHECK(path == kept_path_count_);
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    SLUICE_CHECK(!nodes_[i].exists || nodes_[i].kept_below == below[i]);
+  }
+}
+
 void PrefixTree::check_invariants() const {
   std::int64_t roots = 0;
   std::int64_t dead = 0;
@@ -333,10 +377,11 @@ void PrefixTree::check_invariants() const {
     SLUICE_CHECK(entry.depth == node(entry.parent).depth + 1);
     SLUICE_CHECK(find(entry.parent, entry.tokens) == id);
     SLUICE_CHECK(dead_leaves_.contains({entry.touched_at, id}) == is_dead(entry));
-    SLUICE_CHECK(checkpoints_.contains(id) == entry.checkpoint.has_value());
+    SLUICE_CHECK(candidates_.contains(id) == (entry.checkpoint.has_value() && !entry.kept));
     dead += is_dead(entry) ? 1 : 0;
     checkpoints += entry.checkpoint ? 1 : 0;
   }
+  check_kept();
   SLUICE_CHECK(children == node_count_);
   SLUICE_CHECK(std::ssize(dead_leaves_) == dead);
   SLUICE_CHECK(checkpoint_count() == checkpoints);

@@ -11,7 +11,8 @@
 // its path, times its weight and its recent uses, by the square of how often the tree was turned
 // over since it was last used. Marks of one prefill thin out evenly that way: giving one up makes
 // its neighbour worth twice as much; and what was popular yesterday goes. Time is counted in
-// operations on the tree, so the same calls make the same tree.
+// operations on the tree, so the same calls make the same tree. A kept checkpoint takes no part in
+// this.
 //
 // Thread rule: one owner (the engine thread).
 #pragma once
@@ -80,11 +81,19 @@ class PrefixTree {
 
   std::optional<SlotId> checkpoint(NodeId id) const { return node(id).checkpoint; }
   void set_checkpoint(NodeId id, SlotId slot, double weight);  // there was none
-  SlotId take_checkpoint(NodeId id);                           // there is one
+  SlotId take_checkpoint(NodeId id);                           // there is one, not kept
   SlotId evict_checkpoint(NodeId id);  // the same, and match() tells until there is one again
   // It was resumed from, or made once more (by a sequence to which it is worth `weight`).
   void use_checkpoint(NodeId id, double weight = 0.0);
   bool is_used(NodeId id) const { return node(id).uses > 0.0; }
+
+  // A kept node has a checkpoint, which is not given up before release(): it is never the cheapest.
+  void keep(NodeId id);     // it has a checkpoint and is not kept
+  void release(NodeId id);  // it is kept
+  bool is_kept(NodeId id) const { return node(id).kept; }
+  bool leads_to_kept(NodeId id) const { return node(id).kept_below > 0; }  // or is kept
+  std::int64_t kept_count() const { return kept_count_; }
+  std::int64_t kept_path_count() const { return kept_path_count_; }  // nodes that lead to kept ones
 
   // What a checkpoint would be worth that was made now, and saves so many tokens.
   static double value_of(std::int64_t saved_tokens, double weight);
@@ -93,14 +102,15 @@ class PrefixTree {
     NodeId node;
     double value;
   };
-  // Of all, or of the next few hundred when there are more: then each call looks at others.
+  // Of all that are not kept, or of the next few hundred when there are more: then each call looks
+  // at others.
   std::optional<Cheapest> cheapest_checkpoint();
   std::optional<NodeId> dead_leaf() const;  // the one touched longest ago
   bool is_dead(NodeId id) const { return is_dead(node(id)); }
   BlockId remove(NodeId dead_leaf);  // its block
 
   std::int64_t node_count() const { return node_count_; }  // without roots
-  std::int64_t checkpoint_count() const { return std::ssize(checkpoints_); }
+  std::int64_t checkpoint_count() const { return std::ssize(candidates_) + kept_count_; }
 
   void check_invariants() const;
 
@@ -114,10 +124,12 @@ class PrefixTree {
     NodeId earlier_sibling = kNone;
     NodeId later_sibling = kNone;
     std::int32_t pins = 0;
-    double uses = 0.0;  // recent ones, at most kUsesMax
+    std::int32_t kept_below = 0;  // kept nodes at or below this one; not counted for roots
+    double uses = 0.0;            // recent ones, at most kUsesMax
     BlockId block = 0;
     std::optional<SlotId> checkpoint;
     bool checkpoint_evicted = false;
+    bool kept = false;
     double weight = 0.0;
     std::uint64_t touched_at = 0;
     std::array<std::int32_t, kPrefixBlockTokens> tokens{};
@@ -131,6 +143,7 @@ class PrefixTree {
   void link_to_parent(NodeId id);
   void unlink_from_parent(NodeId id);
   void check_siblings(NodeId id) const;
+  void check_kept() const;
   bool is_dead(const Node& node) const;
   void list_if_dead(NodeId id);  // after a change that may have made it dead
   void unlist(NodeId id);        // before a change of a node that may be dead
@@ -146,9 +159,11 @@ class PrefixTree {
   std::unordered_map<std::string, NodeId> roots_;
   std::unordered_map<NodeId, const std::string*> salt_of_root_;  // keys of roots_
   std::set<std::pair<std::uint64_t, NodeId>> dead_leaves_;       // (touched_at, node)
-  std::set<NodeId> checkpoints_;                                 // nodes that have one
-  NodeId next_candidate_ = 0;                                    // of cheapest_checkpoint()
+  std::set<NodeId> candidates_;  // nodes with a checkpoint that are not kept
+  NodeId next_candidate_ = 0;    // of cheapest_checkpoint()
   std::int64_t node_count_ = 0;
+  std::int64_t kept_count_ = 0;
+  std::int64_t kept_path_count_ = 0;
 };
 
 }  // namespace sluice
