@@ -16,18 +16,20 @@
 namespace sluice {
 namespace {
 
-class FlushCommand final : public EngineCommand {
+template <class Outcome>
+class LoopCommand final : public EngineCommand {
  public:
-  FlushCommand(CacheFlush what, std::function<void(const CacheFlushed&)> on_done)
-      : what_(std::move(what)), on_done_(std::move(on_done)) {}
+  LoopCommand(std::function<Outcome(EngineLoop&)> action,
+              std::function<void(const Outcome&)> on_done)
+      : action_(std::move(action)), on_done_(std::move(on_done)) {}
 
-  void run(EngineLoop& loop) override { freed_ = loop.flush_cache(what_); }
-  void done() override { on_done_(freed_); }
+  void run(EngineLoop& loop) override { outcome_ = action_(loop); }
+  void done() override { on_done_(outcome_); }
 
  private:
-  CacheFlush what_;
-  std::function<void(const CacheFlushed&)> on_done_;
-  CacheFlushed freed_;
+  std::function<Outcome(EngineLoop&)> action_;
+  std::function<void(const Outcome&)> on_done_;
+  Outcome outcome_{};
 };
 
 class ThreadedEngine final : public Engine {
@@ -59,18 +61,37 @@ class ThreadedEngine final : public Engine {
 
   Result<void> flush_cache(CacheFlush what,
                            std::function<void(const CacheFlushed&)> on_done) override {
-    return submissions_.push(std::make_unique<FlushCommand>(std::move(what), std::move(on_done)));
+    return command<CacheFlushed>(
+        [what = std::move(what)](EngineLoop& loop) { return loop.flush_cache(what); },
+        std::move(on_done));
+  }
+
+  Result<void> list_pins(std::function<void(const std::vector<PinnedPrefix>&)> on_done) override {
+    return command<std::vector<PinnedPrefix>>([](EngineLoop& loop) { return loop.list_pins(); },
+                                              std::move(on_done));
+  }
+
+  Result<void> unpin(std::string id, std::function<void(const bool&)> on_done) override {
+    return command<bool>([id = std::move(id)](EngineLoop& loop) { return loop.unpin(id); },
+                         std::move(on_done));
   }
 
   EngineStatus status() const override { return submissions_.status(); }
   const EngineConfig& config() const override { return config_; }
 
  private:
+  template <class Outcome>
+  Result<void> command(std::function<Outcome(EngineLoop&)> action,
+                       std::function<void(const Outcome&)> on_done) {
+    return submissions_.push(
+        std::make_unique<LoopCommand<Outcome>>(std::move(action), std::move(on_done)));
+  }
+
   void run() {
     const FlushDenormals float_mode;  // part of the numerics contract, also for sampling
     SubmissionQueue::Arrivals arrivals =
         SubmissionQueue::make_arrivals(config_.sequences_max + config_.queue_max);
-    while (submissions_.take(arrivals, loop_->is_idle())) {
+    while (submissions_.take(arrivals, loop_->is_idle(), loop_->next_pin_end())) {
       add(arrivals.sequences);
       run(arrivals.commands);
       loop_->step();

@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "engine/engine_metrics.h"
 #include "model/qwen3_5.h"
@@ -56,6 +57,25 @@ struct GenerationAdmitted {
   std::int64_t cached_tokens = 0;  // of the prompt, not computed again
 };
 
+// A prefix that stays stored until its end or until somebody unpins it. At most half of
+// EngineConfig::reuse_bytes can be pinned.
+struct PinnedPrefix {
+  std::string id;
+  std::string name;
+  std::int64_t tokens = 0;
+  std::size_t bytes = 0;  // also of what it shares with others
+  std::int64_t hits = 0;  // requests that went on from it or from below
+  std::optional<Clock::TimePoint> last_hit_at = std::nullopt;
+  std::optional<Clock::TimePoint> ends_at = std::nullopt;
+};
+
+// What became of Request::pin. A prefix that was pinned before keeps its id and takes the new name
+// and end.
+struct PromptPinned {
+  PinnedPrefix prefix;
+  bool is_new = true;
+};
+
 struct GenerationFinished {
   FinishReason reason = FinishReason::stop;
   std::optional<TokenId> stop_token_id = std::nullopt;  // when reason is stop
@@ -63,6 +83,9 @@ struct GenerationFinished {
   Usage usage = {};
   Timings timings = {};
   std::optional<PromptReuse> reuse = std::nullopt;  // none when it never ran
+  // Of a request to pin, unless it was cancelled or reason is error: resource_exhausted (the budget
+  // for pins, or their number) says that it does not fit.
+  std::optional<PromptPinned> pinned = std::nullopt;
 };
 
 using GenerationEvent = std::variant<GenerationAdmitted, TokenEvent, GenerationFinished>;
@@ -96,6 +119,8 @@ struct EngineStatus {
   std::size_t kept_bytes = 0;         // of kept blocks and states
   std::size_t cache_bytes = 0;        // of all of these and of the states of running sequences
   std::size_t cache_bytes_max = 0;
+  std::int64_t pinned_prefixes = 0;
+  std::size_t pinned_bytes = 0;     // what several pins share counted once
   std::int64_t evicted_blocks = 0;  // for lack of memory, since start, like all below
   std::int64_t evicted_checkpoints = 0;
   std::int64_t preemptions = 0;
@@ -105,6 +130,7 @@ struct EngineStatus {
 // What to forget of computed prefixes: all, or what is stored under these salts.
 struct CacheFlush {
   std::optional<std::vector<std::string>> salts = std::nullopt;
+  bool keep_pins = false;  // else pins end with what they pin
 };
 
 // What of it no running request needed.
@@ -129,11 +155,14 @@ class Engine {
   virtual Result<std::shared_ptr<GenerationStream>> submit(Request request,
                                                            std::function<void()> on_ready) = 0;
 
-  // Between two steps; running requests are untouched. on_done is called once, from the engine
-  // thread, when the status shows it: it must only hand the outcome over, and must not throw.
-  // Errors: resource_exhausted (too many commands wait), cancelled (the engine stops).
+  // Commands: done between two steps; running requests are untouched. on_done is called once, from
+  // the engine thread, when the status shows it: it must only hand the outcome over, and must not
+  // throw. Errors: resource_exhausted (too many commands wait), cancelled (the engine stops).
   virtual Result<void> flush_cache(CacheFlush what,
                                    std::function<void(const CacheFlushed&)> on_done) = 0;
+  virtual Result<void> list_pins(std::function<void(const std::vector<PinnedPrefix>&)> on_done) = 0;
+  // What was pinned stays stored, and may be given up from now on. False: there is no such pin.
+  virtual Result<void> unpin(std::string id, std::function<void(const bool&)> on_done) = 0;
 
   virtual EngineStatus status() const = 0;
   virtual const EngineConfig& config() const = 0;

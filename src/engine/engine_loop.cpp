@@ -20,8 +20,8 @@ std::int64_t sampled_ids(const EngineConfig& config, const Qwen3_5& model) {
 // What the cache shares is what the model fills.
 static_assert(kPrefixBlockTokens == kKvBlockTokens);
 
-// Whatever else is kept, others are certain to go on from here.
-constexpr double kAwaitedWeight = 1e12;
+// Whatever else is kept, others are certain to go on from here, or it is to be pinned.
+constexpr double kNeededWeight = 1e12;
 
 std::int64_t whole_blocks(std::int64_t tokens) {
   return tokens / kKvBlockTokens * kKvBlockTokens;
@@ -78,6 +78,7 @@ EngineLoop::EngineLoop(Qwen3_5& model, const EngineConfig& config, std::int64_t 
       config_(config),
       clock_(clock),
       memory_(std::move(memory)),
+      pins_(memory_.cache),
       scheduler_(scheduler_config(config, model.options(), block_count)),
       batch_builder_(
           {.tokens_max = model.options().step_tokens_max, .sequences_max = config.sequences_max}),
@@ -109,6 +110,8 @@ void EngineLoop::add(std::unique_ptr<Sequence> sequence) {
 void EngineLoop::step() {
   SLUICE_CHECK(deliveries_.empty());  // deliver() comes between two steps
   drop_cancelled();
+  pins_.end_expired(clock_.now());
+  look_up_pins();
   end_following();
   admit();
   scheduler_.set_prefill_beside_decode(config_.prefill_beside_decode_max > 0
@@ -134,6 +137,30 @@ void EngineLoop::drop_cancelled() {
       finish(*sequences_[i], {.reason = FinishReason::cancelled});
     }
   }
+}
+
+// What is stored already, or will not fit, is answered before its turn: nothing is computed for it.
+void EngineLoop::look_up_pins() {
+  for (std::size_t i = sequences_.size(); i-- > 0;) {
+    Sequence& sequence = *sequences_[i];
+    if (sequence.pin && !std::exchange(sequence.pin_looked_up, true)) {
+      answer_pin(sequence);
+    }
+  }
+}
+
+// Ends the sequence if its prompt is pinned now, or cannot be.
+bool EngineLoop::answer_pin(Sequence& sequence) {
+  auto pinned = pins_.pin(sequence.cache_salt, sequence.prompt(), *sequence.pin, clock_.now());
+  if (!pinned) {
+    finish(sequence, {.reason = FinishReason::error, .error = std::move(pinned).error()});
+    return true;
+  }
+  if (*pinned) {
+    finish(sequence, {.reason = FinishReason::length, .pinned = std::move(*pinned)});
+    return true;
+  }
+  return false;
 }
 
 void EngineLoop::admit() {
@@ -178,6 +205,9 @@ void EngineLoop::resume(Sequence& sequence) {
                             .keeps_prefixes = config_.reuse_bytes > 0,
                             .stores_anything = memory_.cache.use().shared_block_count > 0});
   recorder_.looked_up(sequence);
+  if (!sequence.pin) {
+    pins_.count_hits(sequence.cache, clock_.now());
+  }
   delivery_of(sequence).happened.admitted = GenerationAdmitted{.cached_tokens = reuse.tokens};
   if (reuse.kv_tokens > reuse.tokens) {  // two prompts leave each other here: a third may, too
     keep_at(sequence, reuse.kv_tokens);
@@ -279,9 +309,10 @@ void EngineLoop::reserve_checkpoints(Sequence& sequence, const PlannedRows& rows
       sequence.answer_checkpoint.reset();
     }
     const auto& awaited = sequence.awaited_at;
-    const bool is_awaited = std::ranges::find(awaited, tokens) != awaited.end();
+    const bool is_needed = std::ranges::find(awaited, tokens) != awaited.end() ||
+                           (sequence.pin && tokens == sequence.prompt_tokens);
     if (const auto slot = memory_.cache.reserve_checkpoint(sequence.cache, tokens,
-                                                           is_awaited ? kAwaitedWeight : weight)) {
+                                                           is_needed ? kNeededWeight : weight)) {
       sequence.checkpoints.push_back({.position = tokens, .state_slot = *slot});
     }
   }
@@ -314,8 +345,20 @@ void EngineLoop::choose_tokens(const StepPlan& plan) {
       choose_token(sequence, logits_of(logit_row++));
     } else if (sequence.tokens_max == 0 && computed == sequence.prompt_tokens) {
       sequence.prefilled_at = clock_.now();
-      finish(sequence, {.reason = FinishReason::length});
+      finish_prefill(sequence);
     }
+  }
+}
+
+// Of a sequence that wants no answer.
+void EngineLoop::finish_prefill(Sequence& sequence) {
+  if (!sequence.pin) {
+    finish(sequence, {.reason = FinishReason::length});
+  } else if (!answer_pin(sequence)) {
+    finish(sequence,
+           {.reason = FinishReason::error,
+            .error = Error{ErrorCode::resource_exhausted,
+                           "other requests hold the memory for the state to be pinned", "pin"}});
   }
 }
 
@@ -391,14 +434,30 @@ void EngineLoop::cancel_all() {
 CacheFlushed EngineLoop::flush_cache(const CacheFlush& what) {
   CacheFreed freed;
   if (!what.salts) {
+    if (!what.keep_pins) {
+      pins_.unpin_all();
+    }
     freed = memory_.cache.forget();
   } else {
     for (const std::string& salt : *what.salts) {
+      if (!what.keep_pins) {
+        pins_.unpin_all_of(salt);
+      }
       freed += memory_.cache.forget(salt);
     }
   }
   recorder_.flushed(freed);
   return {.tokens = freed.block_count * kKvBlockTokens, .bytes = freed.bytes};
+}
+
+std::vector<PinnedPrefix> EngineLoop::list_pins() {
+  pins_.end_expired(clock_.now());
+  return pins_.list();
+}
+
+bool EngineLoop::unpin(std::string_view id) {
+  pins_.end_expired(clock_.now());
+  return pins_.unpin(id);
 }
 
 void EngineLoop::deliver() {
@@ -423,6 +482,8 @@ EngineStatus EngineLoop::status() const {
           .kept_bytes = use.shared_bytes,
           .cache_bytes = use.bytes,
           .cache_bytes_max = use.bytes_max,
+          .pinned_prefixes = use.pinned_count,
+          .pinned_bytes = use.pinned_bytes,
           .evicted_blocks = use.evicted_block_count,
           .evicted_checkpoints = use.evicted_checkpoint_count,
           .preemptions = preemptions_,
@@ -456,6 +517,7 @@ void EngineLoop::check_invariants() const {
   SLUICE_CHECK(std::ssize(blocks) <= use.block_count);
   SLUICE_CHECK(use.block_count <= std::ssize(blocks) + use.shared_block_count);
   SLUICE_CHECK(slots == scheduler_.running_count());
+  SLUICE_CHECK(use.pinned_count == pins_.count());
 }
 
 }  // namespace sluice

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -21,6 +22,7 @@
 #include "engine/batch_builder.h"
 #include "engine/engine.h"
 #include "engine/engine_recorder.h"
+#include "engine/pin_board.h"
 #include "engine/prefill_pace.h"
 #include "engine/sequence.h"
 #include "engine/token_chooser.h"
@@ -45,6 +47,10 @@ class EngineLoop {
   void step();        // at most one forward pass
   void cancel_all();  // ends every sequence with FinishReason::cancelled
   CacheFlushed flush_cache(const CacheFlush& what);
+  std::vector<PinnedPrefix> list_pins();
+  bool unpin(std::string_view id);
+  // When step() is due though nothing runs.
+  std::optional<Clock::TimePoint> next_pin_end() const { return pins_.next_end(); }
   void deliver();  // hands the collected events to their readers
 
   bool is_idle() const { return sequences_.empty(); }
@@ -67,6 +73,8 @@ class EngineLoop {
              const Clock& clock, Memory memory);
 
   void drop_cancelled();
+  void look_up_pins();
+  bool answer_pin(Sequence& sequence);
   void admit();
   void preempt(Sequence& sequence);
   void resume(Sequence& sequence);
@@ -76,6 +84,7 @@ class EngineLoop {
   void forward(const StepPlan& plan, Clock::TimePoint began);
   void keep_results(const StepPlan& plan);
   void choose_tokens(const StepPlan& plan);
+  void finish_prefill(Sequence& sequence);
   void choose_token(Sequence& sequence, std::span<const float> logits);
   Delivery& delivery_of(const Sequence& sequence);
   // Gives back what the sequence holds and forgets it.
@@ -87,6 +96,7 @@ class EngineLoop {
   const EngineConfig config_;
   const Clock& clock_;
   Memory memory_;
+  PinBoard pins_;  // of memory_.cache
   Scheduler scheduler_;
   PrefillPace prefill_pace_;
   BatchBuilder batch_builder_;

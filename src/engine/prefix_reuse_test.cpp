@@ -2,7 +2,9 @@
 // shared, given up or cancelled before, an answer is the answer by definition.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
+#include <string>
 
 #include "engine/checkpoint_policy.h"
 #include "engine/test_loop_bench.h"
@@ -213,7 +215,32 @@ TEST(PrefixReuse, ACheckpointOfAnAnswerReplacesTheOneBefore) {
   EXPECT_EQ(bench.loop->status().kept_checkpoints, 2);  // end of the prompt, end of the answer
 }
 
-// Everything at once, thousands of requests: shared prefixes, cuts, batches, cancels, salts,
+// A pin of some whole blocks at the beginning of a request.
+Request pin_of(const Request& request, std::int64_t blocks, const std::string& id) {
+  Request pin;
+  pin.id = id;
+  pin.cache_salt = request.cache_salt;
+  pin.token_ids.assign(request.token_ids.begin(), request.token_ids.begin() + blocks * 64);
+  pin.pin = PinLabel{.id = id};
+  return pin;
+}
+
+// Each pinned prefix is still there, whole: a prompt that goes on from it computes the rest alone.
+void check_pins(Bench& bench, const EngineConfig& config,
+                const std::map<std::string, Request>& pins) {
+  for (const PinnedPrefix& pinned : bench.loop->list_pins()) {
+    Request request = append(pins.at(pinned.id), 1, 7);
+    request.pin.reset();
+    request.stop.tokens_max = 3;
+    const auto stream = bench.submit(request);
+    bench.run();
+    const Collected collected = collect(*stream);
+    ASSERT_EQ(collected.answer, fake_answer(request, config)) << pinned.id;
+    ASSERT_EQ(collected.finished->usage.cached_tokens, pinned.tokens) << pinned.id;
+  }
+}
+
+// Everything at once, thousands of requests: shared prefixes, cuts, batches, cancels, salts, pins,
 // budgets from nothing to plenty.
 TEST(PrefixReuse, WhateverHappenedBeforeTheAnswerIsTheSame) {
   std::mt19937_64 random(3);
@@ -223,6 +250,7 @@ TEST(PrefixReuse, WhateverHappenedBeforeTheAnswerIsTheSame) {
   std::int64_t reused = 0;
   std::int64_t evicted = 0;
   std::int64_t preempted = 0;
+  std::int64_t pinned = 0;
   for (int round = 0; round < 60; ++round) {
     EngineConfig config{.context_max = 500 + below(300),
                         .sequences_max = 1 + below(9),
@@ -236,7 +264,24 @@ TEST(PrefixReuse, WhateverHappenedBeforeTheAnswerIsTheSame) {
                          .step_logit_rows_max = 1 + below(8)});
     std::vector<Request> requests;
     std::vector<std::shared_ptr<GenerationStream>> streams;
+    std::map<std::string, Request> pins;
+    std::map<std::string, std::shared_ptr<GenerationStream>> pin_streams;
     while (requests.size() < 60) {
+      if (below(6) == 0 && !requests.empty() && std::ssize(pins) < 40) {
+        const Request& some = requests[static_cast<std::size_t>(below(std::ssize(requests)))];
+        const std::int64_t blocks = std::ssize(some.token_ids) / 64;
+        const std::string id = "pin" + std::to_string(pins.size());
+        if (blocks > 0) {
+          pins[id] = pin_of(some, 1 + below(blocks), id);
+          pin_streams[id] = bench.submit(pins[id]);
+        }
+      }
+      if (below(12) == 0 && !pins.empty()) {
+        bench.loop->unpin("pin" + std::to_string(below(std::ssize(pins))));
+      }
+      if (below(40) == 0) {
+        bench.loop->flush_cache({.keep_pins = below(4) != 0});
+      }
       Request request = make_request(1 + below(350), 1 + below(80), 1);
       if (below(3) == 0 && !requests.empty()) {  // goes on after an earlier one
         const Request& earlier = requests[static_cast<std::size_t>(below(std::ssize(requests)))];
@@ -274,6 +319,13 @@ TEST(PrefixReuse, WhateverHappenedBeforeTheAnswerIsTheSame) {
       }
       ASSERT_LT(collected.finished->usage.cached_tokens, std::ssize(requests[i].token_ids));
     }
+    for (const auto& [id, stream] : pin_streams) {
+      const GenerationFinished finished = collect(*stream).finished.value();
+      ASSERT_EQ(finished.reason == FinishReason::length, finished.pinned.has_value()) << id;
+      ASSERT_TRUE(finished.pinned || finished.error->code == ErrorCode::resource_exhausted) << id;
+      pinned += finished.pinned ? 1 : 0;
+    }
+    ASSERT_NO_FATAL_FAILURE(check_pins(bench, config, pins)) << "round " << round;
     const EngineStatus status = bench.loop->status();
     reused += status.metrics.reused_tokens;
     evicted += status.evicted_checkpoints + status.evicted_blocks;
@@ -283,6 +335,7 @@ TEST(PrefixReuse, WhateverHappenedBeforeTheAnswerIsTheSame) {
   EXPECT_GT(reused, 50000);
   EXPECT_GT(evicted, 500);
   EXPECT_GT(preempted, 100);
+  EXPECT_GT(pinned, 100);
 }
 
 TEST(CheckpointPolicy, WeighsEndsBoundariesAnswersAndMarks) {

@@ -27,6 +27,24 @@ Result<void> check_ids(const std::string& field, std::span<const TokenId> ids,
               where);
 }
 
+// `prompt_tokens`: of the prompt it comes with.
+Result<void> check_pin(const PinLabel& pin, std::int64_t prompt_tokens, std::int64_t tokens_max) {
+  if (tokens_max != 0 || prompt_tokens % kKvBlockTokens != 0) {
+    return fail(ErrorCode::invalid_argument,
+                "pin: " + std::to_string(prompt_tokens) + " prompt tokens and tokens_max " +
+                    std::to_string(tokens_max) + ", want whole blocks of " +
+                    std::to_string(kKvBlockTokens) + " and 0",
+                "pin");
+  }
+  if (pin.seconds && !(*pin.seconds > 0.0 && *pin.seconds <= kPinSecondsMax)) {
+    return fail(ErrorCode::invalid_argument,
+                "pin.seconds: " + std::to_string(*pin.seconds) + ", want more than 0 to " +
+                    std::to_string(kPinSecondsMax),
+                "pin.seconds");
+  }
+  return {};
+}
+
 Result<void> check_request(const Request& request, const SequenceLimits& limits) {
   if (request.token_ids.empty()) {
     return fail(ErrorCode::invalid_argument, "the prompt has no tokens, want at least 1",
@@ -59,6 +77,9 @@ Result<void> check_request(const Request& request, const SequenceLimits& limits)
     return fail(ErrorCode::invalid_argument,
                 "stable_positions: want ascending positions in the prompt", "stable_positions");
   }
+  if (request.pin) {
+    SLUICE_TRY(check_pin(*request.pin, prompt_tokens, request.stop.tokens_max));
+  }
   return check_ids("stop_token_ids", request.stop.stop_token_ids, limits.vocab_size);
 }
 
@@ -88,6 +109,7 @@ Result<std::unique_ptr<Sequence>> make_sequence(Request request, std::function<v
     sequence->tokens.reserve(static_cast<std::size_t>(tokens));
     sequence->cache.block_table.reserve(static_cast<std::size_t>(ceil_div(tokens, kKvBlockTokens)));
     sequence->cache_salt = std::move(request.cache_salt);
+    sequence->pin = std::move(request.pin);
     sequence->keep_at = std::move(request.stable_positions);
     sequence->events = std::make_shared<EventQueue>(sequence->tokens_max, std::move(on_ready));
     sequence->constraint = std::move(constraint);

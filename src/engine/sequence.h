@@ -36,6 +36,8 @@ struct Sequence {
   std::unique_ptr<TokenConstraint> constraint;  // has accepted all generated tokens; may be null
 
   std::string cache_salt;
+  std::optional<PinLabel> pin;        // the prompt is to be pinned
+  bool pin_looked_up = false;         // whether that needs computing at all
   std::vector<std::int64_t> keep_at;  // see engine/checkpoint_policy.h; ascending
 
   bool running = false;                              // else waiting: new, or preempted

@@ -50,14 +50,18 @@ Result<void> SubmissionQueue::push(std::unique_ptr<EngineCommand> command) {
   return {};
 }
 
-bool SubmissionQueue::take(Arrivals& arrivals, bool wait) {
+bool SubmissionQueue::take(Arrivals& arrivals, bool wait,
+                           std::optional<Clock::TimePoint> wait_end) {
   SLUICE_CHECK(arrivals.sequences.empty());
   SLUICE_CHECK(arrivals.commands.empty());
   std::unique_lock lock(mutex_);
-  if (wait) {
-    changed_.wait(lock, [this] {
-      return stopping_ || !arrivals_.sequences.empty() || !arrivals_.commands.empty();
-    });
+  const auto has_news = [this] {
+    return stopping_ || !arrivals_.sequences.empty() || !arrivals_.commands.empty();
+  };
+  if (wait && wait_end) {
+    changed_.wait_until(lock, *wait_end, has_news);
+  } else if (wait) {
+    changed_.wait(lock, has_news);
   }
   std::swap(arrivals, arrivals_);
   return !stopping_;

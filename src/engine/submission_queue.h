@@ -11,8 +11,10 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "engine/engine.h"
 #include "engine/engine_command.h"
@@ -39,8 +41,8 @@ class SubmissionQueue {
   Result<void> push(std::unique_ptr<EngineCommand> command);
 
   // Moves what has arrived to `arrivals` (empty, reserved). With `wait`, first waits until
-  // something arrives. False once stop() was called.
-  bool take(Arrivals& arrivals, bool wait);
+  // something arrives, or for the time `wait_end` if there is one. False once stop() was called.
+  bool take(Arrivals& arrivals, bool wait, std::optional<Clock::TimePoint> wait_end = std::nullopt);
 
   // The engine's numbers after a step in which so many sequences ended.
   void publish(const EngineStatus& status, std::int64_t ended_count);

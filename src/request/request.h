@@ -42,6 +42,15 @@ struct StopCriteria {
   bool ignore_eos = false;              // then stop_token_ids are ordinary tokens
 };
 
+inline constexpr double kPinSecondsMax = 1e9;
+
+// Asks that a prompt and the state after it stay stored, whatever else needs the memory.
+struct PinLabel {
+  std::string id = {};                           // names the pin
+  std::string name = {};                         // for people
+  std::optional<double> seconds = std::nullopt;  // (0, kPinSecondsMax] once made; none: no end
+};
+
 struct Request {
   std::string id;
   std::vector<TokenId> token_ids;  // the prompt, at least one
@@ -55,7 +64,8 @@ struct Request {
   // Which tokens may be chosen; null: all. Copies of a request share it, each sequence starts its
   // own constraint from it.
   std::shared_ptr<const ConstraintFactory> constraint;
-  bool counted = true;  // false: left out of all metrics (a test of the server itself)
+  std::optional<PinLabel> pin;  // then the prompt is whole blocks and tokens_max is 0
+  bool counted = true;          // false: left out of all metrics (a test of the server itself)
 };
 
 enum class FinishReason { stop, length, cancelled, error };
