@@ -37,6 +37,7 @@ enum class ApiErrorKind {
   headers_too_large,
   bad_http,
   request_timeout,
+  pin_budget_exceeded,
   // The state of the server.
   queue_full,
   not_ready,

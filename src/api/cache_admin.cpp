@@ -23,7 +23,7 @@ json::object per_tier(std::size_t device) {
 FlushRequest read_flush(JsonFields& body) {
   FieldReport& report = body.report();
   const std::string scope = body.string("scope").value_or("all");
-  FlushRequest request{.cache_salt = body.string("cache_salt")};
+  FlushRequest request{.cache_salt = body.string("cache_salt"), .keep_pins = scope == "unpinned"};
   if (scope == "salt") {
     if (!request.cache_salt) {
       report.fail(ApiErrorKind::missing_parameter, "cache_salt is required with scope \"salt\"",
@@ -68,6 +68,10 @@ std::string cache_report_json(const CacheReport& report) {
   const double rate = report.query_tokens == 0 ? 0.0
                                                : static_cast<double>(report.hit_tokens) /
                                                      static_cast<double>(report.query_tokens);
+  json::array pinned;
+  for (const PinReport& pin : report.pinned) {
+    pinned.push_back(pin_object(pin));
+  }
   return json::serialize(json::object{{"entries", report.entries},
                                       {"tokens", report.tokens},
                                       {"bytes", per_tier(report.bytes)},
@@ -75,7 +79,7 @@ std::string cache_report_json(const CacheReport& report) {
                                       {"hit_rate", rate},
                                       {"hit_tokens", report.hit_tokens},
                                       {"query_tokens", report.query_tokens},
-                                      {"pinned", json::array()}});
+                                      {"pinned", std::move(pinned)}});
 }
 
 }  // namespace sluice

@@ -5,13 +5,17 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "api/api_error.h"
+#include "api/cache_pins.h"
 
 namespace sluice {
 
+// What is pinned goes too, unless kept.
 struct FlushRequest {
-  std::optional<std::string> cache_salt;  // none: everything
+  std::optional<std::string> cache_salt = std::nullopt;  // none: everything
+  bool keep_pins = false;
 };
 
 // An empty body asks for everything.
@@ -26,6 +30,7 @@ struct CacheReport {
   std::size_t bytes_max = 0;
   std::int64_t hit_tokens = 0;  // since the start, as the next
   std::int64_t query_tokens = 0;
+  std::vector<PinReport> pinned = {};
 };
 
 std::string cache_report_json(const CacheReport& report);

@@ -1,9 +1,10 @@
 #include "server/cache_admin.h"
 
-#include <boost/asio/post.hpp>
 #include <utility>
 
 #include "api/cache_admin.h"
+#include "server/cache_pins.h"
+#include "server/engine_answer.h"
 #include "server/error_map.h"
 #include "server/generation_plan.h"
 
@@ -12,7 +13,7 @@ namespace {
 
 // A salt means something else under each key: an operator means all of them.
 CacheFlush flush_of(const Backend& backend, const FlushRequest& request) {
-  CacheFlush flush;
+  CacheFlush flush{.keep_pins = request.keep_pins};
   if (request.cache_salt) {
     flush.salts.emplace();
     flush.salts->push_back(cache_namespace("", *request.cache_salt));
@@ -26,13 +27,17 @@ CacheFlush flush_of(const Backend& backend, const FlushRequest& request) {
 }  // namespace
 
 void handle_cache(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
-  const EngineStatus status = backend.engine->status();
-  exchange->reply({.body = cache_report_json({.entries = status.kept_checkpoints,
-                                              .tokens = status.kept_tokens,
-                                              .bytes = status.kept_bytes,
-                                              .bytes_max = status.cache_bytes_max,
-                                              .hit_tokens = status.metrics.reused_tokens,
-                                              .query_tokens = status.metrics.wanted_tokens})});
+  answer_with_pins(
+      backend, exchange, [engine = backend.engine](const std::vector<PinnedPrefix>& pins) {
+        const EngineStatus status = engine->status();
+        return HttpResponse{.body = cache_report_json({.entries = status.kept_checkpoints,
+                                                       .tokens = status.kept_tokens,
+                                                       .bytes = status.kept_bytes,
+                                                       .bytes_max = status.cache_bytes_max,
+                                                       .hit_tokens = status.metrics.reused_tokens,
+                                                       .query_tokens = status.metrics.wanted_tokens,
+                                                       .pinned = report_pins(pins)})};
+      });
 }
 
 void handle_cache_flush(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
@@ -41,14 +46,11 @@ void handle_cache_flush(const Backend& backend, const std::shared_ptr<Exchange>&
     exchange->reply(openai_error_response(request.error()));
     return;
   }
-  // The exchange is moved on to its own thread: it must not end on the engine's.
-  auto on_done = [exchange = exchange](const CacheFlushed& freed) mutable {
-    const auto executor = exchange->executor();
-    boost::asio::post(executor, [exchange = std::move(exchange), freed] {
-      exchange->reply({.body = flush_reply_json(freed.tokens, freed.bytes)});
-    });
+  const auto reply = [](Exchange& asker, const CacheFlushed& freed) {
+    asker.reply({.body = flush_reply_json(freed.tokens, freed.bytes)});
   };
-  const auto taken = backend.engine->flush_cache(flush_of(backend, *request), std::move(on_done));
+  const auto taken = backend.engine->flush_cache(flush_of(backend, *request),
+                                                 answer_exchange<CacheFlushed>(exchange, reply));
   if (!taken) {
     exchange->reply(openai_error_response(submit_error(taken.error())));
   }

@@ -28,6 +28,8 @@ TEST_F(CacheAdmin, FlushesEverythingByAnyOfItsNames) {
   EXPECT_EQ(post("/v1/cache/flush", R"({"scope":"unpinned","extra":1})").status, 200);
   EXPECT_EQ(engine_.flushes().size(), 7U);
   EXPECT_FALSE(engine_.flushes().front().salts);
+  EXPECT_FALSE(engine_.flushes()[5].keep_pins);
+  EXPECT_TRUE(engine_.flushes()[6].keep_pins);
 }
 
 TEST_F(CacheAdmin, ASaltIsFlushedUnderEveryKey) {

@@ -63,6 +63,8 @@ ErrorClass class_of(ApiErrorKind kind) {
       return {405, kInvalidRequest, "method_not_allowed", false};
     case ApiErrorKind::request_timeout:
       return {408, kInvalidRequest, "request_timeout", false};
+    case ApiErrorKind::pin_budget_exceeded:
+      return {409, kInvalidRequest, "pin_budget_exceeded", false};
     case ApiErrorKind::request_too_large:
       return {413, kInvalidRequest, "request_too_large", false};
     case ApiErrorKind::unsupported_media_type:

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -28,6 +29,7 @@ struct FakeScript {
   std::optional<Error> error = std::nullopt;  // instead of the end
   float logprob = -0.5F;
   std::int64_t cached_tokens = 0;
+  std::optional<Error> pin_error = std::nullopt;  // instead of pinning
 };
 
 class FakeEngine final : public Engine {
@@ -61,6 +63,8 @@ class FakeEngine final : public Engine {
   EngineStatus status() const override {
     EngineStatus status;
     status.running = running_.load();
+    const std::lock_guard lock(mutex_);
+    status.pinned_prefixes = std::ssize(pins_);
     return status;
   }
   // Frees as many tokens as bytes: 64 for everything, 1 for each salt.
@@ -75,6 +79,29 @@ class FakeEngine final : public Engine {
     }
     const std::size_t freed = what.salts ? what.salts->size() : 64;
     on_done({.tokens = static_cast<std::int64_t>(freed), .bytes = freed});
+    return {};
+  }
+  Result<void> list_pins(std::function<void(const std::vector<PinnedPrefix>&)> on_done) override {
+    std::vector<PinnedPrefix> list;
+    {
+      const std::lock_guard lock(mutex_);
+      if (refusal_) {
+        return std::unexpected(*refusal_);
+      }
+      for (const auto& [request, pin] : pins_) {
+        list.push_back(pin);
+      }
+    }
+    on_done(list);
+    return {};
+  }
+  Result<void> unpin(std::string id, std::function<void(const bool&)> on_done) override {
+    std::size_t gone = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      gone = std::erase_if(pins_, [&id](const auto& entry) { return entry.second.id == id; });
+    }
+    on_done(gone > 0);
     return {};
   }
   std::vector<CacheFlush> flushes() const {
@@ -134,6 +161,7 @@ class FakeEngine final : public Engine {
     std::shared_ptr<Shared> shared_;
   };
 
+  GenerationFinished pin(const Request& request);
   void generate(const Request& request, const FakeScript& script, Shared& shared);
   bool wait(std::chrono::milliseconds time, const Shared& shared) const;
 
@@ -143,6 +171,7 @@ class FakeEngine final : public Engine {
   std::optional<Error> refusal_;
   std::vector<Request> requests_;
   std::vector<CacheFlush> flushes_;
+  std::vector<std::pair<Request, PinnedPrefix>> pins_;
   std::vector<std::thread> threads_;
   std::atomic<int> running_{0};
   std::atomic<bool> stopping_{false};
@@ -161,12 +190,42 @@ inline Result<std::shared_ptr<GenerationStream>> FakeEngine::submit(
     return std::unexpected(*refusal_);
   }
   requests_.push_back(request);
+  if (request.pin) {
+    shared->push(pin(request));
+    return std::make_shared<Stream>(shared);
+  }
   running_.fetch_add(1);
   threads_.emplace_back([this, shared, request = std::move(request), script = script_] {
     generate(request, script, *shared);
     running_.fetch_sub(1);
   });
   return std::make_shared<Stream>(shared);
+}
+
+// Takes a byte for each token.
+inline GenerationFinished FakeEngine::pin(const Request& request) {
+  if (script_.pin_error) {
+    return {.reason = FinishReason::error, .error = script_.pin_error};
+  }
+  const auto known = std::ranges::find_if(pins_, [&request](const auto& entry) {
+    return entry.first.token_ids == request.token_ids &&
+           entry.first.cache_salt == request.cache_salt;
+  });
+  if (known != pins_.end()) {
+    known->second.name = request.pin->name;
+    return {.reason = FinishReason::length,
+            .pinned = PromptPinned{.prefix = known->second, .is_new = false}};
+  }
+  PinnedPrefix made{.id = request.pin->id,
+                    .name = request.pin->name,
+                    .tokens = std::ssize(request.token_ids),
+                    .bytes = request.token_ids.size()};
+  if (request.pin->seconds) {
+    made.ends_at = std::chrono::steady_clock::now() +
+                   std::chrono::seconds(static_cast<std::int64_t>(*request.pin->seconds));
+  }
+  pins_.emplace_back(request, made);
+  return {.reason = FinishReason::length, .pinned = PromptPinned{.prefix = made}};
 }
 
 inline void FakeEngine::generate(const Request& request, const FakeScript& script, Shared& shared) {

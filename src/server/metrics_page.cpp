@@ -130,7 +130,8 @@ void write_cache(MetricsText& text, const EngineStatus& engine) {
   }
   text.gauge({"server_cache_checkpoints", "Recurrent states kept for later requests."},
              {{"tier", "device"}}, static_cast<double>(engine.kept_checkpoints));
-  text.gauge({"server_pinned_prefixes", "Prefixes that are kept on demand."}, {}, 0.0);
+  text.gauge({"server_pinned_prefixes", "Prefixes that stay until they are unpinned."}, {},
+             static_cast<double>(engine.pinned_prefixes));
   text.gauge({"server_cache_bytes", "Memory of kept prefixes."}, {{"tier", "device"}},
              static_cast<double>(engine.kept_bytes));
   constexpr MetricName kUsed{"server_memory_bytes",

@@ -10,6 +10,7 @@
 #include <chrono>
 
 #include "server/cache_admin.h"
+#include "server/cache_pins.h"
 #include "server/chat_completions.h"
 #include "server/completions.h"
 #include "server/debug_parse.h"
@@ -68,6 +69,12 @@ constexpr auto kRoutes = std::to_array<Route>({
     {.path = "/openapi.json", .get = handle_openapi, .public_info = true},
     {.path = "/cache", .get = handle_cache, .admin = true},
     {.path = "/cache/flush", .post = handle_cache_flush, .admin = true},
+    {.path = "/cache/pins", .get = handle_pins, .post = handle_make_pin, .admin = true},
+    {.path = "/cache/pins",
+     .with_id = true,
+     .get = handle_pin,
+     .del = handle_delete_pin,
+     .admin = true},
     {.path = "/flush_cache", .post = handle_cache_flush, .admin = true},
     {.path = "/reset_prefix_cache", .post = handle_cache_flush, .admin = true},
     {.path = "/", .get = handle_live, .open = true},

@@ -1,11 +1,13 @@
 """Administration of the prefix cache over HTTP, on a real engine."""
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from server_process import ServerProcess, serving, tokens
+from server_process import ServerProcess, eventually, serving, tokens
 
 FLUSH = "/v1/cache/flush"
+PINS = "/v1/cache/pins"
 
 
 @pytest.fixture()
@@ -64,6 +66,78 @@ def test_running_answers_are_untouched(admin):
         while not all(answer.done() for answer in answers):
             assert admin.post(FLUSH).status_code == 200
     assert [answer.result()[0] for answer in answers] == expected
+
+
+def pin(client, status=201, **body):
+    reply = client.post(PINS, json=body)
+    assert reply.status_code == status, reply.text
+    return reply.json()
+
+
+def test_a_pin_outlives_what_evicts_everything_else():
+    """And an answer that goes on from it is the one of a server that keeps nothing."""
+    small = ("--sequences", 1, "--kv-tokens", 4096, "--cache-memory", 8)
+    prompt = tokens(900) + tokens(50, 3)
+    with serving("--cache-memory", 0) as cold:
+        expected = complete(cold, prompt, logprobs=3)
+    with serving(*small) as client:
+        made = pin(client, name="docs", token_ids=tokens(900))
+        assert (made["name"], made["tokens"], made["hits"], made["last_used"]) == ("docs", 896, 0, None)
+        assert pin(client, 200, name="docs", token_ids=tokens(900))["id"] == made["id"]
+        complete(client, tokens(900, 2))
+        press(client)
+        assert complete(client, tokens(900, 2))[1] == 0
+        answer, cached = complete(client, prompt, logprobs=3)
+        assert (answer, cached) == (expected[0], 896)
+        now = client.get(f"{PINS}/{made['id']}").json()
+        assert now["hits"] == 1 and abs(now["last_used"] - time.time()) < 60
+        assert client.get("/v1/cache").json()["pinned"] == [now]
+        assert "\nserver_pinned_prefixes 1\n" in client.get("/metrics").text
+
+        assert client.delete(f"{PINS}/{made['id']}").json() == {"id": made["id"], "deleted": True}
+        assert client.delete(f"{PINS}/{made['id']}").status_code == 404
+        press(client)
+        assert complete(client, prompt)[1] == 0
+
+
+def press(client):
+    """Fills what is kept with other prompts."""
+    for seed in range(10, 18):
+        complete(client, tokens(2000, seed), max_tokens=1)
+
+
+def test_pins_have_a_budget_and_an_end():
+    with serving("--sequences", 1, "--cache-memory", 4) as client:
+        assert pin(client, token_ids=tokens(256), ttl_s=1)["expires_at"] >= time.time()
+        forever = pin(client, token_ids=tokens(320))
+        assert forever["expires_at"] is None
+        refused = client.post(PINS, json={"token_ids": tokens(3000, 2)})  # more than 2 MiB of keys and values
+        assert refused.status_code == 409
+        assert refused.json()["error"]["code"] == "pin_budget_exceeded"
+        assert eventually(lambda: client.get(PINS).json()["data"] == [forever], 60)
+
+
+def test_a_system_text_is_pinned_for_all_its_conversations(admin):
+    system = "You know these facts. " + " ".join(f"Fact {i} is {i * i}." for i in range(60))
+    tool = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object"}}}
+    made = pin(admin, name="facts", system=system, tools=[tool])
+    for question in ("Why?", "42 or not?"):
+        body = {"messages": [{"role": "system", "content": system}, {"role": "user", "content": question}],
+                "tools": [tool], "max_tokens": 4, "temperature": 0}
+        usage = admin.post("/v1/chat/completions", json=body).json()["usage"]
+        assert usage["prompt_tokens_details"]["cached_tokens"] == made["tokens"]
+        assert usage["prompt_tokens"] - made["tokens"] < 128
+    assert admin.get(PINS).json()["data"][0]["hits"] == 2
+
+
+def test_a_flush_of_the_unpinned_keeps_pins(admin):
+    pin(admin, token_ids=tokens(300))
+    complete(admin, tokens(300, 2))
+    assert admin.post(FLUSH, json={"scope": "unpinned"}).json()["freed_tokens"] == 256
+    assert complete(admin, tokens(300))[1] == 256
+    assert admin.post(FLUSH, json={"scope": "all"}).json()["freed_tokens"] == 256
+    assert admin.get(PINS).json()["data"] == []
+    assert complete(admin, tokens(300))[1] == 0
 
 
 def test_keys():

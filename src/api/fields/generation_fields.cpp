@@ -138,17 +138,6 @@ void read_stream_fields(JsonFields& body, GenerationFields& fields) {
   }
 }
 
-std::string read_cache_salt(JsonFields& body) {
-  const auto salt = body.string("cache_salt");
-  if (salt && (salt->empty() || salt->size() > kCacheSaltBytesMax)) {
-    body.report().fail(
-        ApiErrorKind::invalid_value,
-        fmt::format("cache_salt has {} bytes, want 1 to {}", salt->size(), kCacheSaltBytesMax),
-        "cache_salt");
-  }
-  return salt.value_or("");
-}
-
 // Fields that would change the answer and cannot be honoured. Values that mean "off" pass.
 void refuse_unsupported(JsonFields& body) {
   if (body.boolean("use_beam_search").value_or(false)) {
@@ -186,6 +175,17 @@ GenerationFields read_generation_fields(JsonFields& body, const RequestLimits& l
   fields.constraint = read_constraint_fields(body, limits);
   refuse_unsupported(body);
   return fields;
+}
+
+std::string read_cache_salt(JsonFields& body) {
+  const auto salt = body.string("cache_salt");
+  if (salt && (salt->empty() || salt->size() > kCacheSaltBytesMax)) {
+    body.report().fail(
+        ApiErrorKind::invalid_value,
+        fmt::format("cache_salt has {} bytes, want 1 to {}", salt->size(), kCacheSaltBytesMax),
+        "cache_salt");
+  }
+  return salt.value_or("");
 }
 
 std::vector<std::string> read_stop_texts(JsonFields& body, std::string_view key) {

@@ -65,6 +65,9 @@ struct GenerationFields {
 // the fields no endpoint supports.
 GenerationFields read_generation_fields(JsonFields& body, const RequestLimits& limits);
 
+// `cache_salt`; empty when absent.
+std::string read_cache_salt(JsonFields& body);
+
 // A string or up to kStopTextsMax of them; empty ones are dropped.
 std::vector<std::string> read_stop_texts(JsonFields& body, std::string_view key);
 

@@ -144,7 +144,8 @@ void read_messages_and_variables(JsonFields& body, const ChatDefaults& defaults,
         request.continuation->reasoning_open || !request.continuation->reasoning.empty();
   }
   request.history_calls = history_calls(history.turns);
-  const bool generation_prompt = request.continuation || add_prompt.value_or(true);
+  const bool generation_prompt =
+      request.continuation || add_prompt.value_or(defaults.add_generation_prompt);
   set_template_variables(make_variables(kwargs ? &kwargs_value->get_object() : nullptr, thinking,
                                         generation_prompt, tools.prompt_tools, report),
                          history.turns, request);

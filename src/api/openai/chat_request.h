@@ -26,6 +26,7 @@ enum class ReasoningFormat {
 struct ChatDefaults {
   ThinkingDefaults thinking = {};
   ReasoningFormat reasoning_format = ReasoningFormat::both;
+  bool add_generation_prompt = true;  // the prompt ends where an answer begins
 };
 
 struct ChatRequest {
