@@ -57,7 +57,7 @@ def send_all(server, numbers, seed, problems):
 def leak(count, seed, threads=8):
     """The report. With fewer than 10,000 requests the stores are still filling, and growth means nothing."""
     server, problems = ServerProcess(*SERVER), []
-    watch = MemoryWatch(server)
+    watch = MemoryWatch(server, threads)
     numbers = iter(range(count))  # next() is one step
     workers = [threading.Thread(target=send_all, args=(server, numbers, seed * 1009 + worker, problems)) for worker in range(threads)]
     for worker in workers:
@@ -76,7 +76,7 @@ def leak(count, seed, threads=8):
     if next(numbers, None) is not None:
         problems.append("a client stopped early")
     if watch.peak > watch.limit():
-        problems.append(f"memory: {watch.peak / MIB:.1f} MiB, the plan allows {watch.limit() / MIB:.1f}")
+        problems.append(f"memory: {watch.peak / MIB:.1f} MiB, at most expected: {watch.limit() / MIB:.1f}")
     if count >= 10000 and watch.growth() > MIB:
         problems.append(f"memory grew by {watch.growth() / MIB:.2f} MiB in the second half")
     if server.stop() != 0:

@@ -33,8 +33,8 @@ def _sampling(dice):
         fields["stop"] = dice.sample(list("aeiou ,.\n"), 3)
     if dice.random() < 0.3:
         fields["cache_salt"] = dice.choice(["one", "two"])
-    if dice.random() < 0.3:
-        fields["priority"] = dice.randrange(-2, 3)
+    if dice.random() < 0.1:
+        fields["priority"] = -1  # few: while better ones keep coming, the others would wait for ever
     return fields
 
 

@@ -207,7 +207,7 @@ def soak(streams, seed, minutes=None, request_count=None, distinct=120):
     """The report. Ends after `minutes`, or after `request_count` requests."""
     requests = mixed_requests(seed, distinct)
     server, findings, stopped = ServerProcess(*SERVER), Findings(), threading.Event()
-    watch = MemoryWatch(server)
+    watch = MemoryWatch(server, streams)
     count = itertools.count() if request_count is None else iter(range(request_count))  # next() is one step
     clients = [Client(number, server, requests, findings, seed) for number in range(streams)]
     threads = [threading.Thread(target=client.run, args=(count, stopped)) for client in clients]
@@ -224,7 +224,7 @@ def soak(streams, seed, minutes=None, request_count=None, distinct=120):
     watch.stop()
     memory = watch.report()
     if watch.peak > watch.limit():
-        findings.problem(f"memory: {watch.peak / MIB:.1f} MiB, the plan allows {watch.limit() / MIB:.1f}")
+        findings.problem(f"memory: {watch.peak / MIB:.1f} MiB, at most expected: {watch.limit() / MIB:.1f}")
     if minutes is not None and watch.growth() > watch.at_start * 0.05:
         findings.problem(f"memory grew by {watch.growth() / MIB:.1f} MiB after the warm-up")
     if server.stop() != 0:
