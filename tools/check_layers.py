@@ -33,6 +33,7 @@ THIRD_PARTY = {
     "gtest/": {"tests"},
     "gmock/": {"tests"},
     "immintrin.h": {"kernels", "platform"},
+    "zlib.h": {"server"},
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)

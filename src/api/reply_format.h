@@ -43,7 +43,7 @@ struct AnswerUsage {
 };
 
 struct AnswerEnd {
-  FinishReason reason = FinishReason::stop;  // stop or length
+  FinishReason reason = FinishReason::stop;  // stop, length, or cancelled by another request
   std::optional<std::string> stop_text = {};
   std::optional<TokenId> stop_token_id = {};  // of the request, not the model's own
   std::optional<Timings> timings = {};        // when asked for

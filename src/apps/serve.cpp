@@ -20,6 +20,7 @@
 
 #include "apps/embedded_model.h"
 #include "apps/model_loader.h"
+#include "apps/serve_options.h"
 #include "apps/served_model_facts.h"
 #include "apps/signal_watch.h"
 #include "apps/version.h"
@@ -31,18 +32,7 @@ namespace {
 
 constexpr std::int64_t kDefaultContext = 8192;
 constexpr std::size_t kKeyFileBytesMax = std::size_t{1} << 20;
-
-struct ServeOptions {
-  RuntimeOptions runtime;
-  ServerConfig server;
-  EngineConfig engine = {.context_max = 0};  // 0: kDefaultContext, or what the model has
-  std::string name;                          // empty: that of the directory
-  std::vector<std::string> aliases;
-  std::string api_key_file;
-  std::int64_t body_mib_max = 128;
-  std::int64_t cache_mib = 2048;
-  std::string log_level = "info";
-};
+constexpr std::size_t kBodiesAtOnce = 4;  // largest ones, in memory
 
 // One key per line; empty lines do not count.
 Result<void> add_keys_from_file(const std::string& path, std::vector<std::string>& keys) {
@@ -69,6 +59,14 @@ Result<void> add_keys_from_file(const std::string& path, std::vector<std::string
 Result<ServerConfig> make_server_config(const ServeOptions& options) {
   ServerConfig config = options.server;
   config.body_bytes_max = static_cast<std::size_t>(options.body_mib_max) << 20;
+  config.body_bytes_total = options.body_memory_mib > 0
+                                ? static_cast<std::size_t>(options.body_memory_mib) << 20
+                                : kBodiesAtOnce * config.body_bytes_max;
+  if (config.body_bytes_total < config.body_bytes_max) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("--body-memory {}: the largest body alone takes {} MiB (--max-body)",
+                            options.body_memory_mib, options.body_mib_max));
+  }
   for (const auto& [option, keys] :
        {std::pair("--api-key", &config.api_keys), std::pair("--admin-key", &config.admin_keys)}) {
     if (std::ranges::find(*keys, std::string()) != keys->end()) {
@@ -166,168 +164,13 @@ Result<int> run_serve(const ServeOptions& options) {
   return kExitSuccess;
 }
 
-void add_engine_options(CLI::App& command, EngineConfig& engine) {
-  check_integer(*command
-                     .add_option("--context", engine.context_max,
-                                 "Tokens of one sequence; 0: 8192, or what the model has")
-                     ->type_name("N"),
-                {0, kPromptTokensMax});
-  check_integer(
-      *command.add_option("--sequences", engine.sequences_max, "Sequences computed together")
-           ->type_name("N")
-           ->capture_default_str(),
-      {1, kSequencesMax});
-  check_integer(*command.add_option("--queue", engine.queue_max, "Requests waiting beyond those")
-                     ->type_name("N")
-                     ->capture_default_str(),
-                {1, 65536});
-  check_integer(*command
-                     .add_option("--prefill-step", engine.prefill_step_max,
-                                 "Prompt tokens of one step, over all sequences")
-                     ->type_name("N")
-                     ->capture_default_str(),
-                {1, kStepTokensMax});
-  check_integer(*command
-                     .add_option("--prefill-beside-decode", engine.prefill_beside_decode_max,
-                                 "The same while answers are written; 0: as many as keep the time "
-                                 "between their tokens below 2.5 times the usual")
-                     ->type_name("N")
-                     ->capture_default_str(),
-                {0, kStepTokensMax});
-  check_integer(*command
-                     .add_option("--kv-tokens", engine.kv_tokens_max,
-                                 "Memory for the tokens of all running sequences; 0: the whole "
-                                 "context of each; with less, the last to come may have to pause")
-                     ->type_name("N"),
-                {0, std::int64_t{1} << 32});
-}
-
-void add_server_options(CLI::App& command, ServeOptions& options) {
-  ServerConfig& server = options.server;
-  command.add_option("--host", server.host, "Address to listen on; 0.0.0.0 or :: for all")
-      ->type_name("ADDRESS")
-      ->capture_default_str();
-  check_integer(*command.add_option("--port", server.port, "Port; 0: a free one")
-                     ->type_name("N")
-                     ->capture_default_str(),
-                {0, 65535});
-  check_integer(*command.add_option("--http-threads", server.threads, "Threads that run HTTP")
-                     ->type_name("N")
-                     ->capture_default_str(),
-                {1, 64});
-  command.add_option("--api-key", server.api_keys, "Key clients must send; may be repeated")
-      ->type_name("KEY")
-      ->allow_extra_args(false);
-  command.add_option("--api-key-file", options.api_key_file, "File with one key per line")
-      ->type_name("FILE");
-  command
-      .add_option("--admin-key", server.admin_keys,
-                  "Key for /v1/cache; may be repeated; without one: only from this machine")
-      ->type_name("KEY")
-      ->allow_extra_args(false);
-  command.add_flag("--public-metrics,!--no-public-metrics", server.public_info,
-                   "Show /metrics and /version without a key (the default)");
-  command
-      .add_option("--cors-origin", server.cors_origins,
-                  "Browser origin allowed beside loopback; may be repeated")
-      ->type_name("ORIGIN")
-      ->allow_extra_args(false);
-  command
-      .add_option("--allowed-host", server.allowed_hosts,
-                  "Host name accepted beside loopback; may be repeated")
-      ->type_name("NAME")
-      ->allow_extra_args(false);
-  check_integer(
-      *command.add_option("--max-body", options.body_mib_max, "Largest request body in MiB")
-           ->type_name("N")
-           ->capture_default_str(),
-      {1, 4096});
-  check_integer(*command
-                     .add_option("--sse-ping", server.ping_seconds,
-                                 "Seconds of silence after which a stream gets a ping; 0: never")
-                     ->type_name("N")
-                     ->capture_default_str(),
-                {0, 3600});
-  check_integer(*command
-                     .add_option("--drain", server.drain_seconds_max,
-                                 "Seconds that running answers get when stopping")
-                     ->type_name("N")
-                     ->capture_default_str(),
-                {0, 3600});
-}
-
-// What the APIs promise.
-void add_api_options(CLI::App& command, ServerConfig& server) {
-  command
-      .add_option_function<std::string>(
-          "--responses-store",
-          [&server](const std::string& value) { server.responses_store = value == "on"; },
-          "Keep responses for previous_response_id and GET: on or off")
-      ->check(CLI::IsMember({"on", "off"}))
-      ->default_str("on");
-  command
-      .add_option_function<std::string>(
-          "--reasoning-format",
-          [&server](const std::string& value) {
-            server.chat.reasoning_format =
-                parse_reasoning_format(value).value_or(server.chat.reasoning_format);
-          },
-          "Keys of reasoning in chat replies: both, reasoning_content, reasoning, or none (inline)")
-      ->check(CLI::IsMember({"both", "reasoning_content", "reasoning", "none"}))
-      ->default_str("both");
-  command
-      .add_option_function<std::string>(
-          "--messages-thinking",
-          [&server](const std::string& value) { server.messages.thinking.enabled = value == "on"; },
-          "Thinking on /v1/messages when a request does not say: on or off")
-      ->check(CLI::IsMember({"on", "off"}))
-      ->default_str("off");
-  command.add_flag("--enable-debug", server.debug, "Answer POST /debug/parse");
-  command
-      .add_option_function<std::vector<std::int64_t>>(
-          "--effort-budgets",
-          [&server](const std::vector<std::int64_t>& given) {
-            const EffortBudgets budgets{.minimal = given[0], .low = given[1], .medium = given[2]};
-            server.chat.thinking.budgets = budgets;
-            server.messages.thinking.budgets = budgets;
-          },
-          "Reasoning tokens that the efforts minimal, low and medium stand for")
-      ->type_name("N,N,N")
-      ->delimiter(',')
-      ->expected(3)
-      ->check(CLI::Range(std::int64_t{1}, kTokensMaxMax))
-      ->default_str("1024,4096,16384");
-  command.add_flag("--strict-model", server.strict_model,
-                   "Refuse requests that name another model");
-}
-
 }  // namespace
 
 void add_serve_command(CLI::App& program, Action& action) {
   auto options = std::make_shared<ServeOptions>();
   CLI::App* command =
       program.add_subcommand("serve", "Serve a model over HTTP (OpenAI and Anthropic APIs)");
-  add_runtime_options(*command, options->runtime, false);
-  command->add_option("--name", options->name, "Name of the model; default: of its directory")
-      ->type_name("NAME");
-  command->add_option("--alias", options->aliases, "Further name; may be repeated")
-      ->type_name("NAME")
-      ->allow_extra_args(false);
-  add_engine_options(*command, options->engine);
-  check_integer(*command
-                     ->add_option("--cache-memory", options->cache_mib,
-                                  "MiB for computed prefixes kept for later requests; 0: none")
-                     ->type_name("N")
-                     ->capture_default_str(),
-                {0, std::int64_t{1} << 24});
-  add_server_options(*command, *options);
-  add_api_options(*command, options->server);
-  command
-      ->add_option("--log-level", options->log_level,
-                   "What to log: info (each request), warning, error, off")
-      ->type_name("LEVEL")
-      ->check(CLI::IsMember({"info", "warning", "error", "off"}))
-      ->capture_default_str();
+  add_serve_options(*command, *options);
   command->callback([options, &action] { action = [options] { return run_serve(*options); }; });
 }
 

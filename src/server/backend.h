@@ -12,9 +12,11 @@
 
 namespace sluice {
 
+class BodyBudget;
 class CallMemory;
 class GrammarCache;
 class ResponseStore;
+class RunningResponses;
 struct ThinkingTokens;
 
 struct Backend {
@@ -23,7 +25,9 @@ struct Backend {
   Engine* engine = nullptr;
   Readiness* readiness = nullptr;
   ResponseStore* responses = nullptr;
+  RunningResponses* running_responses = nullptr;
   ServerMetrics* metrics = nullptr;
+  const BodyBudget* bodies = nullptr;
   CallMemory* calls = nullptr;
   GrammarCache* grammars = nullptr;
   std::shared_ptr<const ThinkingTokens> thinking = nullptr;

@@ -38,6 +38,7 @@ ApiResult<GenerationPlan> plan_completion(const Backend& backend, const HttpRequ
                            .continuous_usage = fields.continuous_usage,
                            .logprobs = fields.logprobs >= 0,
                            .return_token_ids = fields.return_token_ids,
+                           .service_tier = request->names_service_tier,
                            .choices = plan->sequences.size()};
   if (fields.return_token_ids) {
     options.prompt_token_ids = encoded->token_ids;

@@ -201,7 +201,10 @@ TEST_F(ServerTest, StrictModelNames) {
   EXPECT_EQ(post(kChat, chat(R"("model":"small")")).status, 200);
   EXPECT_EQ(get("/v1/models/small").json().at("id"), "small");
   EXPECT_EQ(get("/v1/models/other").json().at("error").at("code"), "model_not_found");
-  EXPECT_EQ(get("/v1/models").json().at("data").as_array().size(), 2U);
+  const json::value models = get("/v1/models").json();
+  EXPECT_EQ(models.at("data").as_array().size(), 2U);
+  EXPECT_EQ(models.at("models").at(1).at("slug"), models.at("data").at(1).at("id"));
+  EXPECT_EQ(models.at("models").at(0).at("context_window"), 256);
 }
 
 TEST_F(ServerTest, IgnoredFieldsAreListed) {
@@ -226,7 +229,6 @@ TEST_F(ServerTest, BodiesInEveryShape) {
   EXPECT_EQ(broken.json().at("error").at("param"), nullptr);
   EXPECT_EQ(post(kChat, "").status, 400);
   EXPECT_EQ(post(kChat, chat(), "Content-Type: multipart/form-data\r\n").status, 415);
-  EXPECT_EQ(post(kChat, chat(), "Content-Encoding: gzip\r\n").status, 415);
   const TestReply tools = post(kChat, chat(R"("tools":[{"type":"function"}])"));
   EXPECT_EQ(tools.json().at("error").at("param"), "tools[0].name");
 }
@@ -331,6 +333,32 @@ TEST_F(ServerTest, Completions) {
     }
   }
   EXPECT_EQ(text, " and ");
+}
+
+TEST_F(ServerTest, CompletionsFillTheMiddle) {
+  engine_.set_script({.tokens = tokens("mid")});
+  start();
+  const auto prompt = [this](const std::string& body) {
+    const TestReply reply = post("/v1/completions", body);
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    return model().tokenizer.decode(engine_.requests().back().token_ids, false).value();
+  };
+  EXPECT_EQ(prompt(R"({"prompt":"def f(","suffix":"):\n"})"),
+            "<|fim_prefix|>def f(<|fim_suffix|>):\n<|fim_middle|>");
+  const auto stops = engine_.requests().back().stop.stop_token_ids;
+  for (const char* token : {"<|fim_pad|>", "<|file_sep|>", "<|endoftext|>"}) {
+    EXPECT_THAT(stops, ::testing::Contains(*model().tokenizer.token_id(token)));
+  }
+  EXPECT_EQ(prompt(R"({"prompt":"","suffix":"x"})"), "<|fim_prefix|><|fim_suffix|>x<|fim_middle|>");
+  EXPECT_EQ(prompt(R"({"prompt":["a","b"],"suffix":"x"})"),
+            "<|fim_prefix|>b<|fim_suffix|>x<|fim_middle|>");
+  EXPECT_EQ(prompt(R"({"prompt":"a","suffix":""})"), "a");
+  const json::value echoed =
+      post("/v1/completions", R"({"prompt":"a","suffix":"b","echo":true})").json();
+  EXPECT_EQ(echoed.at("choices").at(0).at("text"), "amid");
+  EXPECT_EQ(
+      post("/v1/completions", R"({"prompt":[1],"suffix":"x"})").json().at("error").at("param"),
+      "suffix");
 }
 
 TEST_F(ServerTest, MoreAnswersThanCanEverWaitAreRefusedForGood) {

@@ -41,7 +41,7 @@ std::vector<AnswerDelta> ChoiceRun::take_token(const TokenEvent& token, AnswerUs
 std::vector<AnswerDelta> ChoiceRun::take_tail(const GenerationFinished& finished,
                                               AnswerUsage& usage) {
   const bool ended_here = parser_.has_ended();
-  cut_ = finished.reason == FinishReason::length && !ended_here;
+  cut_ = finished.reason != FinishReason::stop && !ended_here;
   std::vector<AnswerDelta> deltas = parser_.finish(decoder_.finish(), cut_);
   report_calls();
   if (!ended_here) {
@@ -57,7 +57,7 @@ std::vector<AnswerDelta> ChoiceRun::take_tail(const GenerationFinished& finished
 
 AnswerEnd ChoiceRun::end_of(const GenerationFinished& finished) const {
   AnswerEnd end;
-  end.reason = cut_ ? FinishReason::length : FinishReason::stop;
+  end.reason = cut_ ? finished.reason : FinishReason::stop;
   end.has_complete_call = parser_.complete_call_count() > 0;
   end.stop_text = parser_.stop_text();
   const auto& reported = plan_->reported_stop_ids;
@@ -73,9 +73,12 @@ AnswerEnd ChoiceRun::end_of(const GenerationFinished& finished) const {
 }
 
 ToolCallCounts ChoiceRun::call_counts() const {
-  const auto complete = static_cast<std::int64_t>(parser_.complete_call_count());
-  return {.complete = complete,
-          .truncated = static_cast<std::int64_t>(parser_.call_count()) - complete};
+  const auto count = [](std::size_t size) { return static_cast<std::int64_t>(size); };
+  const std::size_t complete = parser_.complete_call_count();
+  return {.ok = count(complete - parser_.repaired_call_count()),
+          .repaired = count(parser_.repaired_call_count()),
+          .literal = count(parser_.literal_call_count()),
+          .truncated = count(parser_.call_count() - complete)};
 }
 
 void ChoiceRun::report_calls() {

@@ -50,6 +50,11 @@ class ChoiceRun {
 
   ToolCallCounts call_counts() const;
   bool counts_prompt() const { return counts_prompt_; }
+
+  // As far as is known without the engine's own word.
+  Usage usage() const {
+    return {.cached_tokens = cached_tokens_, .completion_tokens = parser_.token_count()};
+  }
   const std::optional<PromptReuse>& reuse() const { return reuse_; }
 
  private:

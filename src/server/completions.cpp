@@ -9,9 +9,23 @@
 #include "server/error_map.h"
 #include "server/generation_plan.h"
 #include "server/generation_run.h"
+#include "text/middle_tokens.h"
 
 namespace sluice {
 namespace {
+
+// Appends the tokens of a text; `param` names the field it came from.
+std::optional<ApiError> append_text(const Backend& backend, const CompletionRequest& request,
+                                    const std::string& text, const char* param,
+                                    std::vector<TokenId>& token_ids) {
+  const auto ids = backend.model->tokenizer.encode(
+      text, request.parse_special ? ControlTokens::parse : ControlTokens::literal);
+  if (!ids) {
+    return prompt_error(ids.error(), param);
+  }
+  token_ids.insert(token_ids.end(), ids->begin(), ids->end());
+  return std::nullopt;
+}
 
 ApiResult<std::vector<TokenId>> encode_prompt(const Backend& backend,
                                               const CompletionRequest& request,
@@ -19,13 +33,39 @@ ApiResult<std::vector<TokenId>> encode_prompt(const Backend& backend,
   if (const auto* ids = std::get_if<std::vector<TokenId>>(&prompt)) {
     return *ids;
   }
-  auto ids = backend.model->tokenizer.encode(
-      std::get<std::string>(prompt),
-      request.parse_special ? ControlTokens::parse : ControlTokens::literal);
-  if (!ids) {
-    return std::unexpected(prompt_error(ids.error(), "prompt"));
+  const auto middle = MiddleTokens::of(backend.model->tokenizer);
+  if (request.suffix && !middle) {
+    return api_fail(ApiErrorKind::unsupported_parameter,
+                    "suffix is not supported: this model has no tokens for filling in the middle",
+                    "suffix");
   }
-  return std::move(*ids);
+  std::vector<TokenId> token_ids;
+  if (request.suffix) {
+    token_ids.push_back(middle->prefix);
+  }
+  const std::string& text = std::get<std::string>(prompt);
+  if (const auto error = append_text(backend, request, text, "prompt", token_ids)) {
+    return std::unexpected(*error);
+  }
+  if (request.suffix) {
+    token_ids.push_back(middle->suffix);
+    if (const auto error = append_text(backend, request, *request.suffix, "suffix", token_ids)) {
+      return std::unexpected(*error);
+    }
+    token_ids.push_back(middle->middle);
+  }
+  return token_ids;
+}
+
+// The middle ends where the model begins something else.
+GenerationFields generation_of(const Backend& backend, const CompletionRequest& request) {
+  GenerationFields fields = request.generation;
+  const auto middle = MiddleTokens::of(backend.model->tokenizer);
+  if (request.suffix && middle && !fields.ignore_eos) {
+    fields.stop_token_ids.insert(fields.stop_token_ids.end(), middle->ends.begin(),
+                                 middle->ends.end());
+  }
+  return fields;
 }
 
 // The prompt as text: the string itself, or what the tokens stand for.
@@ -56,7 +96,7 @@ std::optional<ApiError> add_prompt(const Backend& backend, const CompletionReque
   if (!echo) {
     return echo.error();
   }
-  const GenerationFields& fields = request.generation;
+  const GenerationFields fields = generation_of(backend, request);
   const auto tokens_max =
       answer_tokens_max(backend, ApiDialect::openai, fields, std::ssize(*token_ids), "prompt");
   if (!tokens_max) {

@@ -24,6 +24,9 @@ class Exchange {
 
   virtual const HttpRequest& request() const = 0;
   virtual std::string take_body() = 0;
+
+  // Instead of the one it came with; before anything is replied.
+  virtual void set_request_id(std::string id) = 0;
   virtual boost::asio::any_io_executor executor() = 0;
 
   // Exactly one of: reply(); or begin_stream(), any number of write(), end_stream(). All may be
@@ -38,6 +41,10 @@ class Exchange {
 
   // Called at most once, when the client goes away before the reply was complete.
   virtual void on_gone(std::function<void()> callback) = 0;
+
+  // Called at most once, when the server will not wait for the rest of the reply: it must be ended
+  // now, with this error.
+  virtual void on_abort(std::function<void(const ApiError&)> callback) = 0;
 
   // Called whenever everything written so far was taken.
   virtual void on_sent(std::function<void()> callback) = 0;

@@ -56,6 +56,8 @@ std::shared_ptr<const ConstraintFactory> constraint_of(const Backend& backend,
       .reasoning_tokens_max = rules.starts_inside_reasoning ? fields.reasoning_tokens_max : -1,
       .grammar = fields.constraint.grammar,
       .call_token = rules.tools != nullptr ? rules.call_token : std::nullopt,
+      .call_end_token = backend.model->tokenizer.token_id(kCallClose),
+      .calls = fields.constraint.calls,
       .grammar_has_calls = fields.constraint.grammar_has_calls,
       .tokens_min = fields.constraint.tokens_min,
       .stop_ids = stop.stop_token_ids,
@@ -65,6 +67,16 @@ std::shared_ptr<const ConstraintFactory> constraint_of(const Backend& backend,
     return nullptr;
   }
   return make_answer_constraint(std::move(options), backend.model->tokenizer, backend.thinking);
+}
+
+// What the request says, then what the operator says for this kind of answer. (The values of the
+// model's own files come last.)
+SamplingFields sampling_of(const Backend& backend, const GenerationFields& fields,
+                           const AnswerRules& rules) {
+  SamplingFields sampling = fields.sampling;
+  const SamplingDefaults& defaults = backend.config->sampling;
+  complete_sampling(sampling, rules.starts_inside_reasoning ? defaults.thinking : defaults.direct);
+  return sampling;
 }
 
 }  // namespace
@@ -107,7 +119,10 @@ std::string cache_owner(const Backend& backend, const GenerationFields& fields,
 }
 
 RequestLimits request_limits(const Backend& backend) {
-  return {.vocab_size = backend.model->tokenizer.vocab_size(), .grammars = backend.grammars};
+  return {.vocab_size = backend.model->tokenizer.vocab_size(),
+          .grammars = backend.grammars,
+          .choices_max = backend.config->choices_max,
+          .tool_fence_guard = backend.config->tool_fence_guard};
 }
 
 ReplyHead make_reply_head(const Backend& backend, const GenerationFields& fields,
@@ -123,7 +138,9 @@ ApiResult<std::int64_t> answer_tokens_max(const Backend& backend, ApiDialect dia
                                           const GenerationFields& fields,
                                           std::int64_t prompt_tokens, const std::string& param) {
   const std::int64_t context = backend.engine->config().context_max;
-  if (prompt_tokens >= context) {
+  const bool too_much =
+      backend.config->reject_overflow && fields.tokens_max.value_or(0) > context - prompt_tokens;
+  if (prompt_tokens >= context || too_much) {
     return std::unexpected(
         context_overflow_error(dialect,
                                {.context_tokens_max = context,
@@ -141,9 +158,9 @@ std::vector<PlannedSequence> plan_sequences(const Backend& backend, const Genera
                                             std::int64_t tokens_max, const AnswerRules& rules) {
   const GenerationConfig& model = backend.model->generation;
   Request request;
-  request.id = http.id;
+  request.id = fields.request_id.value_or(http.id);
   request.token_ids = token_ids;
-  request.sampling = resolve_sampling(fields.sampling, model, random_seed());
+  request.sampling = resolve_sampling(sampling_of(backend, fields, rules), model, random_seed());
   request.sampling.logprobs = fields.logprobs;
   request.stop = resolve_stop(fields, model, tokens_max);
   request.priority = fields.priority;
@@ -181,9 +198,12 @@ GenerationPlan make_plan(const GenerationFields& fields, const HttpRequest& requ
   plan.return_token_ids = fields.return_token_ids;
   plan.timings = fields.timings;
   plan.reported_stop_ids = fields.stop_token_ids;
-  plan.timeout_seconds = fields.timeout_seconds;
-  if (!plan.timeout_seconds) {
-    plan.timeout_seconds = timeout_header(request);
+  plan.request_id = fields.request_id;
+  const auto timeout = fields.timeout_seconds ? fields.timeout_seconds : timeout_header(request);
+  if (timeout) {
+    plan.deadline =
+        request.received + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                               std::chrono::duration<double>(*timeout));
   }
   return plan;
 }

@@ -2,6 +2,7 @@
 // reply; and the steps from a parsed request to there that all endpoints share.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -35,7 +36,11 @@ struct GenerationPlan {
   bool timings = false;
   std::vector<TokenId> reported_stop_ids = {};  // stop ids of the request: told as stop_reason
   std::function<void(const FinishedCall&)> on_call = {};  // of any choice, when it is complete
-  std::optional<double> timeout_seconds;
+  // When the engine has taken the request; `cancel` ends the answer where it is, from any thread.
+  std::function<void(std::function<void()> cancel)> on_start = {};
+  std::function<void()> on_end = {};  // once, after on_start, however it ended
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+  std::optional<std::string> request_id;  // the client's, from the body
   std::vector<std::string> ignored = {};  // for x-ignored-params
 };
 

@@ -26,6 +26,20 @@ using std::chrono::steady_clock;
 
 constexpr std::size_t kUnsentBytesMax = std::size_t{256} << 10;  // then the pump waits
 
+AnswerOutcome outcome_of(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::stop:
+      return AnswerOutcome::stop;
+    case FinishReason::length:
+      return AnswerOutcome::length;
+    case FinishReason::cancelled:
+      return AnswerOutcome::abort;
+    case FinishReason::error:
+      break;
+  }
+  return AnswerOutcome::error;
+}
+
 class GenerationRun : public std::enable_shared_from_this<GenerationRun> {
  public:
   GenerationRun(const Backend& backend, std::shared_ptr<Exchange> exchange, GenerationPlan plan)
@@ -45,11 +59,15 @@ class GenerationRun : public std::enable_shared_from_this<GenerationRun> {
   void pump_or_fail();
   void take(std::size_t index, GenerationEvent event);
   void take_end(std::size_t index, const GenerationFinished& finished);
+  void end_choice(std::size_t index, const GenerationFinished& finished);
   void say(std::size_t index, std::vector<AnswerDelta> deltas);
   void send(const std::vector<SseEvent>& events);
   void flush();
   void finish();
+  void cancel();
   void fail(const ApiError& error);
+  void announce();
+  void end_rest(AnswerOutcome outcome);
   void stop_everything();
   void log_answer(std::string_view end) const;
 
@@ -87,7 +105,9 @@ void GenerationRun::start() {
     }
     self->stop_everything();
   });
+  exchange_->on_abort([self = shared_from_this()](const ApiError& error) { self->fail(error); });
   exchange_->on_sent([self = shared_from_this()] { self->pump(); });
+  announce();
   arm_deadline();
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     if (plan_.sequences[i].counts_prompt) {
@@ -221,13 +241,17 @@ void GenerationRun::take_end(std::size_t index, const GenerationFinished& finish
   if (!begun_) {
     begin();
   }
+  end_choice(index, finished);
+}
+
+void GenerationRun::end_choice(std::size_t index, const GenerationFinished& finished) {
+  ChoiceRun& choice = choices_[index];
   say(index, choice.take_tail(finished, usage_));
   AnswerEnd end = choice.end_of(finished);
   if (plan_.stream) {
     send(plan_.format->end(index, end, choice.take_unsent_token_ids(), usage_));
   }
-  meter_->ended(end.reason == FinishReason::length ? AnswerOutcome::length : AnswerOutcome::stop,
-                choice.call_counts());
+  meter_->ended(outcome_of(end.reason), choice.call_counts());
   choice.answer().end = std::move(end);
   choice.stop();
   ++ended_count_;
@@ -273,13 +297,42 @@ void GenerationRun::finish() {
   stop_everything();
 }
 
+// Ends every answer where it is, as a limit would. For replies of one choice.
+void GenerationRun::cancel() {
+  if (done_) {
+    return;
+  }
+  if (!begun_) {
+    begin();
+  }
+  for (std::size_t i = 0; i < choices_.size(); ++i) {
+    if (!choices_[i].ended()) {
+      end_choice(i, {.reason = FinishReason::cancelled, .usage = choices_[i].usage()});
+    }
+  }
+  finish();
+}
+
+// Tells who may want to cancel.
+void GenerationRun::announce() {
+  if (!plan_.on_start) {
+    return;
+  }
+  plan_.on_start([weak = weak_from_this(), executor = exchange_->executor()] {
+    asio::post(executor, [weak] {
+      if (const auto run = weak.lock()) {
+        run->cancel();
+      }
+    });
+  });
+}
+
 void GenerationRun::fail(const ApiError& error) {
   if (done_) {
     return;
   }
   done_ = true;
-  meter_->rest_ended(error.kind == ApiErrorKind::internal ? AnswerOutcome::error
-                                                          : AnswerOutcome::abort);
+  end_rest(error.kind == ApiErrorKind::internal ? AnswerOutcome::error : AnswerOutcome::abort);
   log_answer("failed");
   const auto self = shared_from_this();
   if (plan_.stream) {
@@ -302,14 +355,24 @@ void GenerationRun::log_answer(std::string_view end) const {
       reuse ? to_string(reuse->limit) : "unknown", end);
 }
 
-// Also when the client is gone. Dropping the streams cancels what still runs.
+// What has not ended until now did not end well. Cancels it.
+void GenerationRun::end_rest(AnswerOutcome outcome) {
+  for (ChoiceRun& choice : choices_) {
+    if (!choice.ended()) {
+      meter_->ended(outcome, choice.call_counts());
+      choice.stop();
+    }
+  }
+}
+
+// Also when the client is gone.
 void GenerationRun::stop_everything() {
   done_ = true;
-  meter_->rest_ended(AnswerOutcome::abort);
+  end_rest(AnswerOutcome::abort);
   ping_timer_.cancel();
   deadline_timer_.cancel();
-  for (ChoiceRun& choice : choices_) {
-    choice.stop();
+  if (const auto on_end = std::exchange(plan_.on_end, {})) {
+    on_end();
   }
 }
 
@@ -344,11 +407,10 @@ void GenerationRun::ping() {
 }
 
 void GenerationRun::arm_deadline() {
-  if (!plan_.timeout_seconds) {
+  if (!plan_.deadline) {
     return;
   }
-  const std::chrono::duration<double> wait(*plan_.timeout_seconds);
-  deadline_timer_.expires_after(std::chrono::duration_cast<steady_clock::duration>(wait));
+  deadline_timer_.expires_at(*plan_.deadline);
   deadline_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
     if (!error) {
       self->fail(
@@ -390,6 +452,9 @@ void start_generation(const Backend& backend, const std::shared_ptr<Exchange>& e
   if (!plan) {
     exchange->reply(error_response(dialect, plan.error(), exchange->request().id));
     return;
+  }
+  if (plan->request_id) {
+    exchange->set_request_id(*plan->request_id);
   }
   std::make_shared<GenerationRun>(backend, exchange, std::move(*plan))->start();
 }

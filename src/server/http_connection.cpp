@@ -32,13 +32,13 @@ bool is_loopback(const asio::ip::address& address) {
 
 }  // namespace
 
-HttpConnection::HttpConnection(Socket socket, const ServerConfig& config, HttpService& service,
-                               std::function<void(HttpConnection&)> on_closed)
+HttpConnection::HttpConnection(Socket socket, const ServerConfig& config, BodyBudget& budget,
+                               HttpService& service, std::function<void(HttpConnection&)> on_closed)
     : socket_(std::move(socket)),
       config_(&config),
       service_(&service),
       on_closed_(std::move(on_closed)),
-      reader_({config.header_bytes_max, config.body_bytes_max}),
+      reader_({config.header_bytes_max, config.body_bytes_max}, budget),
       read_timer_(socket_.get_executor()),
       write_timer_(socket_.get_executor()) {}
 
@@ -62,6 +62,13 @@ void HttpConnection::drain() {
     close();
   } else {
     close_after_ = true;
+  }
+}
+
+void HttpConnection::drain_now() {
+  drain();
+  if (const auto abort = std::exchange(on_abort_, {})) {
+    abort({ApiErrorKind::not_ready, "the server is shutting down", ""});
   }
 }
 
@@ -164,11 +171,13 @@ void HttpConnection::dispatch() {
       reply(service_->error_response(request_, {ApiErrorKind::internal, "internal error", ""}));
     }
   }
+  take_body();  // handlers take it at once, or not at all
   read();
 }
 
 void HttpConnection::answer(HttpResponse response) {
   state_ = State::busy;
+  reader_.release_body();
   read_timer_.cancel();
   reply(std::move(response));
 }
@@ -283,6 +292,7 @@ void HttpConnection::finish_exchange() {
   service_->log(request_, record_);
   record_ = {};
   on_gone_ = {};
+  on_abort_ = {};
   on_sent_ = {};
   if (close_after_) {
     linger();
@@ -329,6 +339,7 @@ void HttpConnection::close() {
   write_timer_.cancel();
   socket_.close(ignored);
   on_sent_ = {};
+  on_abort_ = {};
   if (const auto gone = std::exchange(on_gone_, {})) {
     gone();
   }

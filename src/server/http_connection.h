@@ -25,19 +25,26 @@ class HttpConnection final : public Exchange, public std::enable_shared_from_thi
  public:
   using Socket = boost::asio::ip::tcp::socket;
 
-  // config and service must outlive the connection. on_closed is called once, at the end.
-  HttpConnection(Socket socket, const ServerConfig& config, HttpService& service,
-                 std::function<void(HttpConnection&)> on_closed);
+  // config, budget and service must outlive the connection. on_closed is called once, at the end.
+  HttpConnection(Socket socket, const ServerConfig& config, BodyBudget& budget,
+                 HttpService& service, std::function<void(HttpConnection&)> on_closed);
   ~HttpConnection() override;
 
   void start();
 
   // Closes an idle connection; a busy one after its reply.
   void drain();
+
+  // The same, but a reply that is still being made is ended at once, with an error.
+  void drain_now();
   void close_now() { close(); }
 
   const HttpRequest& request() const override { return request_; }
-  std::string take_body() override { return std::move(request_.body); }
+  std::string take_body() override {
+    reader_.release_body();
+    return std::move(request_.body);
+  }
+  void set_request_id(std::string id) override { request_.id = std::move(id); }
   boost::asio::any_io_executor executor() override { return socket_.get_executor(); }
   void reply(HttpResponse response) override;
   void begin_stream(HttpResponse head) override;
@@ -47,6 +54,9 @@ class HttpConnection final : public Exchange, public std::enable_shared_from_thi
     return waiting_.size() + sending_.size() - sent_of_sending_;
   }
   void on_gone(std::function<void()> callback) override { on_gone_ = std::move(callback); }
+  void on_abort(std::function<void(const ApiError&)> callback) override {
+    on_abort_ = std::move(callback);
+  }
   void on_sent(std::function<void()> callback) override { on_sent_ = std::move(callback); }
 
  private:
@@ -91,6 +101,7 @@ class HttpConnection final : public Exchange, public std::enable_shared_from_thi
   bool reply_complete_ = false;
   AccessRecord record_;
   std::function<void()> on_gone_;
+  std::function<void(const ApiError&)> on_abort_;
   std::function<void()> on_sent_;
 
   std::string waiting_;  // to be sent after sending_

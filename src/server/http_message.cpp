@@ -105,6 +105,10 @@ std::string_view reason_phrase(int status) {
   return {phrase.data(), phrase.size()};
 }
 
+bool is_gzip(std::string_view encoding) {
+  return equal_ignoring_case(encoding, "gzip") || equal_ignoring_case(encoding, "x-gzip");
+}
+
 bool equal_ignoring_case(std::string_view a, std::string_view b) {
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(),
                                             [](char x, char y) { return lower(x) == lower(y); });

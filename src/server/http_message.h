@@ -48,6 +48,9 @@ std::string head_text(const HttpResponse& response, int http_version, bool keep_
 
 std::string_view reason_phrase(int status);
 
+// Whether a Content-Encoding is gzip.
+bool is_gzip(std::string_view encoding);
+
 // ASCII without case.
 bool equal_ignoring_case(std::string_view a, std::string_view b);
 

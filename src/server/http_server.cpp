@@ -27,6 +27,7 @@
 #include "server/http_connection.h"
 #include "server/response_store.h"
 #include "server/router.h"
+#include "server/running_responses.h"
 #include "text/grammar_cache.h"
 #include "text/thinking_tokens.h"
 
@@ -39,7 +40,8 @@ class HttpServer::Impl {
  public:
   Impl(const ServerConfig& config, Engine& engine, const ServedModel& model)
       : config_(config),
-        grammars_(model.tokenizer, model.generation.eos_token_ids),
+        grammars_(model.tokenizer, model.generation.eos_token_ids,
+                  [this](double seconds) { metrics_.grammar_compiled(seconds); }),
         io_(std::max(config.threads, 1)),
         acceptor_(asio::make_strand(io_)),
         accept_pause_(acceptor_.get_executor()),
@@ -49,7 +51,9 @@ class HttpServer::Impl {
                  .engine = &engine,
                  .readiness = &readiness_,
                  .responses = &responses_,
+                 .running_responses = &running_responses_,
                  .metrics = &metrics_,
+                 .bodies = &body_budget_,
                  .calls = &calls_,
                  .grammars = &grammars_} {}
 
@@ -79,13 +83,16 @@ class HttpServer::Impl {
   void refuse_connection(tcp::socket& socket);
   void forget(HttpConnection& connection);
   void on_stop();
+  void end_answers();
   void for_each_connection(void (HttpConnection::*action)());
 
   // Connections live in operations of io_ and use what stands above it.
   const ServerConfig config_;
+  BodyBudget body_budget_{config_.body_bytes_total};
   Readiness readiness_;
   const SteadyClock clock_;
   ResponseStore responses_{ResponseStoreLimits{}, clock_};
+  RunningResponses running_responses_;
   ServerMetrics metrics_;
   CallMemory calls_{kCallMemoryBytesMax};
   std::optional<Router> router_;
@@ -198,8 +205,9 @@ void HttpServer::Impl::take_connection(tcp::socket socket) {
   {
     const std::lock_guard lock(connections_mutex_);
     if (connections_.size() < config_.connections_max) {
-      connection = std::make_shared<HttpConnection>(
-          std::move(socket), config_, *router_, [this](HttpConnection& closed) { forget(closed); });
+      connection =
+          std::make_shared<HttpConnection>(std::move(socket), config_, body_budget_, *router_,
+                                           [this](HttpConnection& closed) { forget(closed); });
       connections_.emplace(connection.get(), connection);
     }
   }
@@ -243,7 +251,11 @@ void HttpServer::Impl::stop() {
 
 void HttpServer::Impl::on_stop() {
   ++stop_count_;
-  if (stop_count_ > 1) {
+  if (stop_count_ == 2) {
+    end_answers();
+    return;
+  }
+  if (stop_count_ > 2) {
     drain_timer_.cancel();
     for_each_connection(&HttpConnection::close_now);
     return;
@@ -261,11 +273,23 @@ void HttpServer::Impl::on_stop() {
     drain_timer_.expires_after(std::chrono::seconds(config_.drain_seconds_max));
     drain_timer_.async_wait([this](const boost::system::error_code& error) {
       if (!error) {
-        for_each_connection(&HttpConnection::close_now);
+        end_answers();
       }
     });
   }
   work_.reset();
+}
+
+// What is still being answered ends with an error; clients get a moment to take it.
+void HttpServer::Impl::end_answers() {
+  constexpr std::chrono::seconds kLastWords{2};
+  for_each_connection(&HttpConnection::drain_now);
+  drain_timer_.expires_after(kLastWords);
+  drain_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) {
+      for_each_connection(&HttpConnection::close_now);
+    }
+  });
 }
 
 void HttpServer::Impl::for_each_connection(void (HttpConnection::*action)()) {

@@ -33,7 +33,8 @@ class HttpServer {
   void run();
 
   // The first call: no new connections, new requests get 503, running answers may finish within
-  // drain_seconds_max. The second call: everything is closed at once.
+  // drain_seconds_max. After that, or at the second call, they are ended with an error that their
+  // clients can read, and shortly after, or at the third call, every connection is closed.
   void stop();
 
  private:

@@ -2,13 +2,30 @@
 #include "server/http_server.h"
 
 #include <gtest/gtest.h>
+#include <zlib.h>
 
+#include "server/body_budget.h"
 #include "server/test_server.h"
 
 namespace sluice {
 namespace {
 
 using std::chrono::milliseconds;
+
+std::string compressed(const std::string& text) {
+  z_stream stream{};
+  EXPECT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY), Z_OK);
+  std::string out(deflateBound(&stream, text.size()) + 64, '\0');
+  std::string in = text;
+  stream.next_in = reinterpret_cast<Bytef*>(in.data());
+  stream.avail_in = static_cast<uInt>(in.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
 
 TEST_F(ServerTest, HealthVersionAndRoot) {
   start();
@@ -144,6 +161,64 @@ TEST_F(ServerTest, BodiesOverTheLimitAreRefusedBeforeTheyArrive) {
   EXPECT_EQ(get("/live").status, 200);
 }
 
+TEST_F(ServerTest, CompressedBodies) {
+  config_.body_bytes_max = 1 << 20;
+  engine_.set_script({.tokens = tokens("one")});
+  start();
+  const std::string path = "/v1/chat/completions";
+  const std::string gzip = "Content-Encoding: gzip\r\n";
+  EXPECT_EQ(post(path, compressed(chat()), gzip).status, 200);
+  EXPECT_EQ(post(path, compressed(chat()), "content-encoding: X-GZIP\r\n").status, 200);
+  EXPECT_EQ(post(path, chat(), "Content-Encoding: identity\r\n").status, 200);
+  EXPECT_EQ(post(path, compressed(chat()), "Content-Encoding: br\r\n").status, 415);
+  for (const std::string& broken :
+       {chat(), compressed(chat()).substr(0, 30), std::string("\x1f\x8b")}) {
+    const TestReply reply = post(path, broken, gzip);
+    EXPECT_EQ(reply.status, 400);
+    EXPECT_EQ(reply.json().at("error").at("code"), "bad_http");
+  }
+  const std::string bomb = compressed(std::string(std::size_t{64} << 20, ' '));
+  ASSERT_LT(bomb.size(), config_.body_bytes_max);
+  EXPECT_EQ(post(path, bomb, gzip).status, 413);
+  EXPECT_EQ(post(path, compressed(std::string(1 << 19, ' ') + chat()), gzip).status, 200);
+}
+
+TEST_F(ServerTest, LargeUploadsShareABudget) {
+  config_.body_bytes_max = 1 << 20;
+  config_.body_bytes_total = 1 << 20;
+  engine_.set_script({.tokens = tokens("one")});
+  start();
+  const std::string path = "/v1/chat/completions";
+  const std::string large = std::string(800 << 10, ' ') + chat();
+  const auto begin = [&](TestClient& client) {
+    client.send("POST " + path + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
+                std::to_string(large.size()) + "\r\n\r\n" + large.substr(0, 700 << 10));
+  };
+  TestClient slow(port());
+  begin(slow);
+  const std::string held = std::to_string((700 << 10) - BodyBudget::kFreeBytes);
+  const auto used = [&](const std::string& bytes) {
+    return eventually([&] {
+      return get("/metrics").body.find("\nserver_body_bytes " + bytes + "\n") != std::string::npos;
+    });
+  };
+  ASSERT_TRUE(used(held));
+  const TestReply refused = post(path, large);
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_EQ(refused.json().at("error").at("code"), "queue_full");
+  EXPECT_EQ(refused.header("retry-after"), "1");
+  EXPECT_EQ(refused.header("x-should-retry"), "true");
+  EXPECT_EQ(post(path, chat()).status, 200) << "small ones go on";
+  slow.send(large.substr(700 << 10));
+  EXPECT_EQ(slow.reply().status, 200);
+  EXPECT_EQ(post(path, large).status, 200) << "the budget is free again";
+  auto vanishing = std::make_unique<TestClient>(port());
+  begin(*vanishing);
+  ASSERT_TRUE(used(held));
+  vanishing.reset();
+  EXPECT_TRUE(used("0"));
+}
+
 TEST_F(ServerTest, GarbageAndHugeHeadersAreRefused) {
   config_.header_bytes_max = 4096;
   start();
@@ -255,27 +330,54 @@ TEST_F(ServerTest, StopLetsRunningAnswersFinish) {
   EXPECT_FALSE(TestClient(port()).connected());
 }
 
-TEST_F(ServerTest, TheSecondStopEndsAtOnce) {
+TEST_F(ServerTest, TheSecondStopEndsAnswersWithAnError) {
+  engine_.set_script({.tokens = tokens("a"), .endless = true, .pause = milliseconds(20)});
+  start();
+  TestClient stream(port());
+  stream.send_post("/v1/chat/completions", chat("\"stream\":true"));
+  ASSERT_TRUE(stream.wait_for("data: "));
+  TestClient whole(port());
+  whole.send_post("/v1/chat/completions", chat());
+  ASSERT_TRUE(eventually([&] { return engine_.running() == 2; }));
+  server_->stop();
+  server_->stop();
+  const TestReply told = stream.reply();
+  EXPECT_TRUE(told.complete);
+  ASSERT_GE(told.events().size(), 2U);
+  EXPECT_EQ(told.events().back(), "[DONE]");
+  const std::string error = told.events()[told.events().size() - 2];
+  EXPECT_EQ(boost::json::parse(error).at("error").at("code"), "not_ready");
+  EXPECT_EQ(whole.reply().status, 503);
+  stream.close();
+  whole.close();
+  thread_.join();
+}
+
+TEST_F(ServerTest, TheThirdStopEndsAtOnce) {
   engine_.set_script({.tokens = tokens("a"), .endless = true, .pause = milliseconds(20)});
   start();
   TestClient busy(port());
   busy.send_post("/v1/chat/completions", chat("\"stream\":true"));
   ASSERT_TRUE(busy.wait_for("data: "));
-  server_->stop();
-  server_->stop();
+  for (int i = 0; i < 3; ++i) {
+    server_->stop();
+  }
   thread_.join();
-  EXPECT_FALSE(busy.reply().complete);
 }
 
+// Also when a client neither reads nor goes away.
 TEST_F(ServerTest, DrainHasAnEnd) {
   config_.drain_seconds_max = 1;
   engine_.set_script({.tokens = tokens("a"), .endless = true, .pause = milliseconds(50)});
   start();
   TestClient busy(port());
-  busy.send_post("/v1/chat/completions", chat("\"stream\":true"));
+  busy.send_post("/v1/messages", R"({"messages":[{"role":"user","content":"Hi"}],"stream":true})");
   ASSERT_TRUE(busy.wait_for("data: "));
   server_->stop();
   thread_.join();
+  const TestReply reply = busy.reply();
+  EXPECT_NE(reply.body.find("event: error\n"), std::string::npos);
+  EXPECT_TRUE(reply.complete);
 }
 
 TEST_F(ServerTest, SilentStreamsGetPings) {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "server/body_budget.h"
 #include "server/metrics_text.h"
 #include "server/server_metrics.h"
 
@@ -14,6 +15,7 @@ struct Snapshot {
   EngineStatus engine;
   AnswerCounts answers;
   HttpRequestCounts http;
+  Histogram grammar_seconds;
 };
 
 double fraction(std::int64_t part, std::int64_t whole) {
@@ -108,10 +110,13 @@ void write_engine(MetricsText& text, const Snapshot& now) {
   constexpr MetricName kCalls{"server_tool_calls_total",
                               "Tool calls in answers, by how they ended."};
   const ToolCallCounts& calls = now.answers.calls;
-  text.counter(kCalls, {{"outcome", "ok"}}, static_cast<double>(calls.complete));
+  text.counter(kCalls, {{"outcome", "ok"}}, static_cast<double>(calls.ok));
+  text.counter(kCalls, {{"outcome", "repaired"}}, static_cast<double>(calls.repaired));
+  text.counter(kCalls, {{"outcome", "literal"}}, static_cast<double>(calls.literal));
   text.counter(kCalls, {{"outcome", "truncated"}}, static_cast<double>(calls.truncated));
-  text.counter(kCalls, {{"outcome", "repaired"}}, 0.0);  // counted as ok so far
-  text.counter(kCalls, {{"outcome", "literal"}}, 0.0);
+  text.histogram({"server_schema_compile_seconds",
+                  "Compiling a schema, another grammar, or the grammar of a request's tools."},
+                 {}, now.grammar_seconds);
   text.counter({"server_reasoning_tokens_total", "Answer tokens that were reasoning."}, {},
                static_cast<double>(now.answers.usage.reasoning_tokens));
 }
@@ -149,7 +154,11 @@ void write_cache(MetricsText& text, const EngineStatus& engine) {
   text.counter(kBlocks, {{"reason", "flush"}}, static_cast<double>(engine.metrics.flushed_blocks));
 }
 
-void write_http(MetricsText& text, const HttpRequestCounts& http) {
+void write_http(MetricsText& text, const HttpRequestCounts& http, const BodyBudget& bodies) {
+  text.gauge({"server_body_bytes", "Memory of request bodies that are arriving."}, {},
+             static_cast<double>(bodies.bytes_used()));
+  text.gauge({"server_body_limit_bytes", "What they may take together."}, {},
+             static_cast<double>(bodies.bytes_max()));
   for (const auto& [key, count] : http.requests) {
     const auto& [handler, method, status] = key;
     const std::string code = fmt::format("{}", status);
@@ -191,7 +200,8 @@ void write_constants(MetricsText& text, const MetricLabels& labels, const Backen
 void handle_metrics(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
   const Snapshot now{.engine = backend.engine->status(),
                      .answers = backend.metrics->answers(),
-                     .http = backend.metrics->http()};
+                     .http = backend.metrics->http(),
+                     .grammar_seconds = backend.metrics->grammar_seconds()};
   const MetricLabels labels{{"model_name", backend.model->id}, {"engine", "0"}};
   MetricsText text;
   write_requests(text, labels, now);
@@ -199,7 +209,7 @@ void handle_metrics(const Backend& backend, const std::shared_ptr<Exchange>& exc
   write_latencies(text, labels, now);
   write_engine(text, now);
   write_cache(text, now.engine);
-  write_http(text, now.http);
+  write_http(text, now.http, *backend.bodies);
   write_constants(text, labels, backend, now.engine);
   exchange->reply({.body = text.take(), .content_type = std::string(MetricsText::kContentType)});
 }

@@ -10,6 +10,7 @@
 #include <chrono>
 
 #include "api/fields/json_text.h"
+#include "api/responses/codex_catalog.h"
 #include "server/error_map.h"
 
 namespace sluice {
@@ -52,11 +53,15 @@ json::object model_json(const Backend& backend, const std::string& name) {
 void handle_models(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
   const std::vector<std::string> names = model_names(*backend.model);
   json::array list;
+  json::array catalog;
   for (const std::string& name : names) {
     list.push_back(model_json(backend, name));
+    catalog.push_back(codex_model_json(name, backend.engine->config().context_max,
+                                       static_cast<std::int64_t>(catalog.size())));
   }
   exchange->reply({.body = json::serialize(json::object{{"object", "list"},
                                                         {"data", std::move(list)},
+                                                        {"models", std::move(catalog)},
                                                         {"has_more", false},
                                                         {"first_id", names.front()},
                                                         {"last_id", names.back()}})});

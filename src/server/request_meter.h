@@ -12,7 +12,7 @@ namespace sluice {
 class RequestMeter {
  public:
   RequestMeter(ServerMetrics& metrics, std::int64_t choices, std::int64_t tokens_max)
-      : metrics_(&metrics), unended_(choices) {
+      : metrics_(&metrics) {
     metrics.request_taken(choices, tokens_max);
   }
 
@@ -25,22 +25,13 @@ class RequestMeter {
     counted_ = usage;
   }
 
-  void ended(AnswerOutcome outcome, const ToolCallCounts& calls = {}) {
+  void ended(AnswerOutcome outcome, const ToolCallCounts& calls) {
     metrics_->answer_ended(outcome, calls);
-    --unended_;
-  }
-
-  // Nothing follows: what has not ended until now did not end well.
-  void rest_ended(AnswerOutcome outcome) {
-    while (unended_ > 0) {
-      ended(outcome);
-    }
   }
 
  private:
   ServerMetrics* metrics_;
   AnswerUsage counted_;
-  std::int64_t unended_;
 };
 
 }  // namespace sluice

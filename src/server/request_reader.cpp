@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/beast/http/error.hpp>
 #include <limits>
 #include <utility>
 
@@ -18,7 +17,29 @@ std::string text(boost::beast::string_view view) {
 
 }  // namespace
 
-RequestReader::RequestReader(const ReaderLimits& limits) : limits_(limits) {
+bool ArrivingBody::append(std::string_view piece) {
+  received_bytes_ += piece.size();
+  if (gzip_) {
+    switch (gzip_->decode(piece, bytes_max_, text_)) {
+      case GzipDecoder::Outcome::ok:
+        break;
+      case GzipDecoder::Outcome::not_gzip:
+        return fail(Fault::not_gzip);
+      case GzipDecoder::Outcome::too_large:
+        return fail(Fault::too_large);
+    }
+  } else {
+    text_ += piece;
+  }
+  return lease_->grow_to(text_.size()) || fail(Fault::over_budget);
+}
+
+bool ArrivingBody::finish() {
+  return !gzip_ || gzip_->is_complete() || fail(Fault::not_gzip);
+}
+
+RequestReader::RequestReader(const ReaderLimits& limits, BodyBudget& budget)
+    : limits_(limits), lease_(budget) {
   next();
 }
 
@@ -28,6 +49,8 @@ void RequestReader::next() {
   parser_->header_limit(
       static_cast<std::uint32_t>(std::min(limits_.header_bytes_max, kHeaderLimitMax)));
   parser_->body_limit(limits_.body_bytes_max);
+  parser_->get().body().start(limits_.body_bytes_max, lease_);
+  lease_.release();
   parser_->eager(false);
   request_ = HttpRequest{};
   started_ = !buffer_.empty();
@@ -61,12 +84,12 @@ RequestReader::Step RequestReader::advance() {
       return Step::headers;
     }
   }
-  request_.body = std::move(parser_->get().body());
+  request_.body = parser_->get().body().take_text();
   return Step::done;
 }
 
 std::size_t RequestReader::body_bytes() const {
-  return parser_->get().body().size();
+  return parser_->get().body().received_bytes();
 }
 
 void RequestReader::take_head() {
@@ -81,10 +104,21 @@ void RequestReader::take_head() {
   request_.path = path_of_target(request_.target);
   request_.headers = static_cast<http::fields&>(message);
   request_.id = request_id_from(text(message["x-request-id"]));
+  if (is_gzip(request_.header("Content-Encoding"))) {
+    message.body().expect_gzip();
+  }
 }
 
 RequestReader::Step RequestReader::fail(const boost::beast::error_code& error) {
-  if (error == http::error::body_limit) {
+  const ArrivingBody::Fault fault = parser_->get().body().fault();
+  if (fault == ArrivingBody::Fault::over_budget) {
+    error_ = {ApiErrorKind::queue_full,
+              "too many large requests arrive at once: their bodies take all the memory there is "
+              "for them",
+              ""};
+  } else if (fault == ArrivingBody::Fault::not_gzip) {
+    error_ = {ApiErrorKind::bad_http, "the body is not valid gzip", ""};
+  } else if (error == http::error::body_limit) {
     error_ = {ApiErrorKind::request_too_large,
               fmt::format("the body has more than {} bytes", limits_.body_bytes_max), ""};
   } else if (error == http::error::header_limit) {

@@ -5,26 +5,65 @@
 
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/core/buffers_range.hpp>
+#include <boost/beast/http/error.hpp>
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "api/api_error.h"
+#include "server/body_budget.h"
+#include "server/gzip_decoder.h"
 #include "server/http_message.h"
 
 namespace sluice {
 
 struct ReaderLimits {
   std::size_t header_bytes_max = 0;
-  std::size_t body_bytes_max = 0;
+  std::size_t body_bytes_max = 0;  // also of the text of a compressed body
 };
 
-// A message body that grows with what arrives: an announced length reserves nothing.
+// The body of one request as it arrives: unpacked, under limits.
+class ArrivingBody {
+ public:
+  // Why it cannot go on.
+  enum class Fault { none, too_large, over_budget, not_gzip };
+
+  void start(std::size_t bytes_max, BodyLease& lease) {
+    bytes_max_ = bytes_max;
+    lease_ = &lease;
+  }
+  void expect_gzip() { gzip_.emplace(); }
+
+  // False after a fault.
+  bool append(std::string_view piece);
+  bool finish();
+
+  Fault fault() const { return fault_; }
+  std::size_t received_bytes() const { return received_bytes_; }  // as sent
+  std::string take_text() { return std::move(text_); }
+  void drop_text() { text_ = {}; }
+
+ private:
+  bool fail(Fault fault) {
+    fault_ = fault;
+    return false;
+  }
+
+  std::size_t bytes_max_ = 0;
+  BodyLease* lease_ = nullptr;
+  std::optional<GzipDecoder> gzip_;
+  std::string text_;
+  std::size_t received_bytes_ = 0;
+  Fault fault_ = Fault::none;
+};
+
+// Hands the body of a message to an ArrivingBody: an announced length reserves nothing.
 struct GrowingBody {
-  using value_type = std::string;
+  using value_type = ArrivingBody;
 
   class reader {
    public:
@@ -39,14 +78,22 @@ struct GrowingBody {
     template <class Buffers>
     std::size_t put(const Buffers& buffers, boost::beast::error_code& error) {
       std::size_t size = 0;
+      error = {};
       for (const auto buffer : boost::beast::buffers_range_ref(buffers)) {
-        body_->append(static_cast<const char*>(buffer.data()), buffer.size());
+        if (!body_->append({static_cast<const char*>(buffer.data()), buffer.size()})) {
+          error = boost::beast::http::error::body_limit;  // ArrivingBody::fault() knows more
+          return size;
+        }
         size += buffer.size();
       }
-      error = {};
       return size;
     }
-    void finish(boost::beast::error_code& error) { error = {}; }
+    void finish(boost::beast::error_code& error) {
+      error = {};
+      if (!body_->finish()) {
+        error = boost::beast::http::error::body_limit;
+      }
+    }
 
    private:
     value_type* body_;
@@ -62,10 +109,17 @@ class RequestReader {
     failed,   // error(); this connection cannot go on
   };
 
-  explicit RequestReader(const ReaderLimits& limits);
+  // The budget must outlive the reader.
+  RequestReader(const ReaderLimits& limits, BodyBudget& budget);
 
   void append(const char* data, std::size_t size) { buffer_.append(data, size); }
   Step advance();
+
+  // The body was taken, or nobody will: it no longer counts.
+  void release_body() {
+    parser_->get().body().drop_text();
+    lease_.release();
+  }
 
   // Starts the next request with the bytes that are already there.
   void next();
@@ -86,6 +140,7 @@ class RequestReader {
   Step fail(const boost::beast::error_code& error);
 
   ReaderLimits limits_;
+  BodyLease lease_;
   std::string buffer_;
   std::optional<boost::beast::http::request_parser<GrowingBody>> parser_;
   HttpRequest request_;

@@ -15,6 +15,7 @@
 #include "server/chat_plan.h"
 #include "server/generation_run.h"
 #include "server/response_store.h"
+#include "server/running_responses.h"
 
 namespace sluice {
 namespace {
@@ -76,15 +77,25 @@ std::int64_t unix_seconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(now).count();
 }
 
-std::function<void(const json::object&)> store_when_final(const Backend& backend,
-                                                          const ClientArchive& archive,
-                                                          const std::string& response_id,
-                                                          json::array input_items) {
-  name_input_items(response_id, input_items);
-  return [store = backend.responses,
-          entry =
-              ResponseStore::NewResponse{archive.owner(), archive.turns(), std::move(input_items)}](
-             const json::object& response) { store->put(entry, response); };
+// The final response goes to whoever asked for its end, and into the store if it shall be kept.
+std::function<void(const json::object&)> when_final(
+    const Backend& backend, const std::string& response_id,
+    std::optional<ResponseStore::NewResponse> stored) {
+  return [backend, response_id, stored = std::move(stored)](const json::object& response) {
+    if (stored) {
+      backend.responses->put(*stored, response);
+    }
+    backend.running_responses->end(response_id, &response);
+  };
+}
+
+void let_others_cancel(const Backend& backend, const std::string& owner,
+                       const std::string& response_id, GenerationPlan& plan) {
+  RunningResponses* running = backend.running_responses;
+  plan.on_start = [running, owner, response_id](std::function<void()> cancel) {
+    running->add(response_id, owner, std::move(cancel));
+  };
+  plan.on_end = [running, response_id] { running->end(response_id, nullptr); };
 }
 
 ApiResult<GenerationPlan> plan_response(const Backend& backend, const HttpRequest& http,
@@ -121,9 +132,13 @@ ApiResult<GenerationPlan> plan_response(const Backend& backend, const HttpReques
                                .seal_reasoning = request.seal_reasoning,
                                .logprobs = fields.logprobs >= 0,
                                .now = unix_seconds};
+  std::optional<ResponseStore::NewResponse> stored;
   if (store) {
-    options.on_final = store_when_final(backend, archive, head.id, std::move(request.input_items));
+    name_input_items(head.id, request.input_items);
+    stored = {archive.owner(), archive.turns(), std::move(request.input_items)};
   }
+  options.on_final = when_final(backend, head.id, std::move(stored));
+  let_others_cancel(backend, archive.owner(), head.id, *plan);
   plan->format =
       std::make_unique<ResponseReply>(std::move(head), std::move(options), token_bytes_of(backend));
   return plan;

@@ -131,6 +131,47 @@ TEST_F(ResponsesTest, StoredResponsesCanBeReadAndDeleted) {
   EXPECT_EQ(get(path + "/nonsense").status, 404);
 }
 
+TEST_F(ResponsesTest, ARunningResponseCanBeCancelled) {
+  config_.api_keys = {"a", "b"};
+  engine_.set_script(
+      {.tokens = tokens("</think>\n\nx"), .endless = true, .pause = std::chrono::milliseconds(5)});
+  start();
+  TestClient running(port());
+  running.send_post(kResponses, R"({"input":"Hi","stream":true})", "x-api-key: a\r\n");
+  ASSERT_TRUE(running.wait_for("response.output_text.delta"));
+  const std::string seen = running.buffer();
+  const std::size_t at = seen.find("resp_");
+  const std::string path = std::string(kResponses) + "/" + seen.substr(at, seen.find('"', at) - at);
+  EXPECT_EQ(post(path + "/cancel", "", "x-api-key: b\r\n").status, 404) << "not theirs";
+  const TestReply cancelled = post(path + "/cancel", "", "x-api-key: a\r\n");
+  EXPECT_EQ(cancelled.status, 200);
+  EXPECT_EQ(cancelled.json().at("status"), "cancelled");
+  const TestReply stream = running.reply();
+  EXPECT_TRUE(stream.complete);
+  const json::value last = json::parse(stream.events().back());
+  EXPECT_EQ(last.at("type"), "response.incomplete");
+  EXPECT_EQ(last.at("response"), cancelled.json());
+  EXPECT_EQ(get(path, "x-api-key: a\r\n").json(), cancelled.json());
+  EXPECT_TRUE(eventually([&] { return engine_.running() == 0; }));
+  EXPECT_EQ(post(path + "/cancel", "", "x-api-key: a\r\n").json(), cancelled.json()) << "again";
+}
+
+TEST_F(ResponsesTest, CancellingWhatItsClientLeftIsNotFound) {
+  engine_.set_script({.tokens = tokens("x"), .first_pause = std::chrono::milliseconds(300)});
+  start();
+  auto running = std::make_unique<TestClient>(port());
+  running->send_post(kResponses, R"({"input":"Hi","stream":true})");
+  ASSERT_TRUE(running->wait_for("response.in_progress"));
+  const std::string seen = running->buffer();
+  const std::size_t at = seen.find("resp_");
+  running.reset();
+  ASSERT_TRUE(eventually([&] { return engine_.running() == 0; }));
+  EXPECT_EQ(
+      post(std::string(kResponses) + "/" + seen.substr(at, seen.find('"', at) - at) + "/cancel", "")
+          .status,
+      404);
+}
+
 TEST_F(ResponsesTest, NothingIsKeptUnlessWanted) {
   start_saying("</think>\n\nHello");
   const json::value made = created(R"({"input":"Hi","store":false})");

@@ -193,8 +193,9 @@ std::optional<ApiError> Router::check_encoding(const HttpRequest& head) const {
     return ApiError{ApiErrorKind::unsupported_media_type, "send the body as JSON", ""};
   }
   const std::string_view encoding = head.header("Content-Encoding");
-  if (!encoding.empty() && !equal_ignoring_case(encoding, "identity")) {
-    return ApiError{ApiErrorKind::unsupported_media_type, "the body must not be compressed", ""};
+  if (!encoding.empty() && !equal_ignoring_case(encoding, "identity") && !is_gzip(encoding)) {
+    return ApiError{ApiErrorKind::unsupported_media_type,
+                    "the body may be compressed with gzip only", ""};
   }
   return std::nullopt;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/anthropic/messages_request.h"
+#include "api/fields/sampling_defaults.h"
 #include "api/openai/chat_request.h"
 
 namespace sluice {
@@ -18,6 +19,7 @@ struct ServerConfig {
 
   // Limits. A client that is slower than these is cut off.
   std::size_t body_bytes_max = std::size_t{128} << 20;
+  std::size_t body_bytes_total = std::size_t{512} << 20;  // of all that arrive; see BodyBudget
   std::size_t header_bytes_max = std::size_t{64} << 10;
   std::size_t connections_max = 1024;
   int header_seconds_max = 15;  // from the first byte of a request to the end of its headers
@@ -36,9 +38,13 @@ struct ServerConfig {
   std::vector<std::string> cors_origins = {};   // beside loopback ones; "*" needs a key
   std::vector<std::string> allowed_hosts = {};  // Host names accepted beside loopback ones
 
-  bool debug = false;           // /debug/parse is there
-  bool strict_model = false;    // an unknown `model` is 404 instead of the served one
-  bool responses_store = true;  // responses are kept for previous_response_id and GET
+  bool debug = false;            // /debug/parse is there
+  bool strict_model = false;     // an unknown `model` is 404 instead of the served one
+  bool responses_store = true;   // responses are kept for previous_response_id and GET
+  bool tool_fence_guard = true;  // what looks like a call inside a ``` fence is text
+  bool reject_overflow = false;  // max_tokens beyond the context is an error instead of less
+  std::int64_t choices_max = 8;  // `n`
+  SamplingDefaults sampling = {};
   ChatDefaults chat = {};
   MessagesDefaults messages = {};
 };

@@ -58,9 +58,16 @@ void ServerMetrics::usage_grew(const AnswerUsage& by) {
 
 void ServerMetrics::answer_ended(AnswerOutcome outcome, const ToolCallCounts& calls) {
   const std::scoped_lock lock(mutex_);
-  answers_.calls.complete += calls.complete;
+  answers_.calls.ok += calls.ok;
+  answers_.calls.repaired += calls.repaired;
+  answers_.calls.literal += calls.literal;
   answers_.calls.truncated += calls.truncated;
   ++answers_.outcomes[static_cast<std::size_t>(outcome)];
+}
+
+void ServerMetrics::grammar_compiled(double seconds) {
+  const std::scoped_lock lock(mutex_);
+  grammar_seconds_.add(seconds);
 }
 
 HttpRequestCounts ServerMetrics::http() const {
@@ -71,6 +78,11 @@ HttpRequestCounts ServerMetrics::http() const {
 AnswerCounts ServerMetrics::answers() const {
   const std::scoped_lock lock(mutex_);
   return answers_;
+}
+
+Histogram ServerMetrics::grammar_seconds() const {
+  const std::scoped_lock lock(mutex_);
+  return grammar_seconds_;
 }
 
 }  // namespace sluice

@@ -31,7 +31,9 @@ struct HttpRequestCounts {
 };
 
 struct ToolCallCounts {
-  std::int64_t complete = 0;
+  std::int64_t ok = 0;
+  std::int64_t repaired = 0;   // complete, but not as it should have been written
+  std::int64_t literal = 0;    // what looked like one and is text
   std::int64_t truncated = 0;  // cut off by a limit
 };
 
@@ -62,14 +64,17 @@ class ServerMetrics {
   void request_taken(std::int64_t choices, std::int64_t tokens_max);
   void usage_grew(const AnswerUsage& by);
   void answer_ended(AnswerOutcome outcome, const ToolCallCounts& calls);
+  void grammar_compiled(double seconds);
 
   HttpRequestCounts http() const;
   AnswerCounts answers() const;
+  Histogram grammar_seconds() const;
 
  private:
   mutable std::mutex mutex_;
   HttpRequestCounts http_;
   AnswerCounts answers_;
+  Histogram grammar_seconds_{kSecondsBounds};
 };
 
 }  // namespace sluice

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "server/access.h"
 #include "server/error_map.h"
 #include "server/response_store.h"
+#include "server/running_responses.h"
 
 namespace sluice {
 namespace {
@@ -38,6 +40,15 @@ void reply_not_found(const std::shared_ptr<Exchange>& exchange, const ResponsePa
        fmt::format("Response with id '{}' not found.", path.id.substr(0, 64)), "response_id"}));
 }
 
+void reply_response(const std::shared_ptr<Exchange>& exchange, const ResponsePath& path,
+                    const std::optional<std::string>& response) {
+  if (response) {
+    exchange->reply({.body = *response});
+  } else {
+    reply_not_found(exchange, path);
+  }
+}
+
 std::string owner_of(const Backend& backend, const HttpRequest& request) {
   return std::string(presented_key(backend.config->api_keys, request));
 }
@@ -64,11 +75,10 @@ void handle_get_response(const Backend& backend, const std::shared_ptr<Exchange>
   const ResponsePath path = split_path(request.path);
   const std::string owner = owner_of(backend, request);
   if (path.rest.empty()) {
-    if (auto response = backend.responses->response(owner, path.id)) {
-      exchange->reply({.body = std::move(*response)});
-      return;
-    }
-  } else if (path.rest == "input_items") {
+    reply_response(exchange, path, backend.responses->response(owner, path.id));
+    return;
+  }
+  if (path.rest == "input_items") {
     if (auto items = backend.responses->input_items(owner, path.id)) {
       exchange->reply({.body = input_list(std::move(*items), request)});
       return;
@@ -90,14 +100,19 @@ void handle_delete_response(const Backend& backend, const std::shared_ptr<Exchan
 
 void handle_cancel_response(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
   const ResponsePath path = split_path(exchange->request().path);
-  const auto response = path.rest == "cancel" ? backend.responses->response(
-                                                    owner_of(backend, exchange->request()), path.id)
-                                              : std::nullopt;
-  if (!response) {
+  if (path.rest != "cancel") {
     reply_not_found(exchange, path);
     return;
   }
-  exchange->reply({.body = *response});
+  const std::string owner = owner_of(backend, exchange->request());
+  const bool running = backend.running_responses->cancel(
+      owner, path.id, [exchange, path](const std::optional<std::string>& response) {
+        boost::asio::post(exchange->executor(),
+                          [exchange, path, response] { reply_response(exchange, path, response); });
+      });
+  if (!running) {  // it ended by itself, or never was
+    reply_response(exchange, path, backend.responses->response(owner, path.id));
+  }
 }
 
 }  // namespace sluice

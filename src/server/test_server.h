@@ -46,8 +46,9 @@ class ServerTest : public ::testing::Test {
 
   void shut_down() {
     if (thread_.joinable()) {
-      server_->stop();
-      server_->stop();
+      for (int i = 0; i < 3; ++i) {  // at once
+        server_->stop();
+      }
       thread_.join();
     }
   }

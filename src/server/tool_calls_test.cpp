@@ -138,13 +138,63 @@ TEST_F(ToolCallTest, WithToolChoiceNoneTheMarkupIsTextAndItsTokenIsNeverChosen) 
   EXPECT_EQ(none.at("choices").at(0).at("finish_reason"), "stop");
   EXPECT_EQ(none.at("usage").at("prompt_tokens"), automatic.at("usage").at("prompt_tokens"));
   const auto requests = engine_.requests();
-  EXPECT_EQ(requests.at(1).constraint, nullptr);
   ASSERT_NE(requests.at(0).constraint, nullptr);
   auto constraint = requests.at(0).constraint->start().value();
   const auto opener = static_cast<std::size_t>(model().tokenizer.token_id("<tool_call>").value());
   std::vector<std::uint32_t> allowed(opener / 32 + 1, ~std::uint32_t{0});
   EXPECT_TRUE(constraint->narrow(allowed).value());
   EXPECT_EQ(allowed[opener / 32] >> (opener % 32) & 1U, 0U);
+  EXPECT_FALSE(requests.at(1).constraint->start().value()->narrow(allowed).value());
+}
+
+TEST_F(ToolCallTest, ACallOfItsOwnFollowsAGrammarOnceItBegan) {
+  engine_.set_script({.tokens = tokens("x")});
+  start();
+  ASSERT_EQ(post(kChat, fields()).status, 200);
+  auto constraint = engine_.requests().at(0).constraint->start().value();
+  const auto masked = [&] {
+    std::vector<std::uint32_t> allowed(64, ~std::uint32_t{0});
+    return constraint->narrow(allowed).value();
+  };
+  for (const TokenId id : tokens("so</think>\n\nLook: <tool_call>\n")) {
+    EXPECT_FALSE(masked());
+    ASSERT_TRUE(constraint->accept(id));
+  }
+  for (const TokenId id : tokens("<function")) {
+    ASSERT_TRUE(constraint->accept(id));
+  }
+  EXPECT_TRUE(masked());
+  EXPECT_FALSE(constraint->accept(tokens("</tool_call>")[0]));
+}
+
+TEST_F(ToolCallTest, CallsAreCountedByHowTheyEnded) {
+  const auto value = [this](const std::string& name) {
+    const std::string page = get("/metrics").body;
+    const std::size_t at = page.find("\n" + name + " ") + name.size() + 2;
+    return page.substr(at, page.find('\n', at) - at);
+  };
+  const auto outcomes = [&] {
+    std::string all;
+    for (const char* outcome : {"ok", "repaired", "literal", "truncated"}) {
+      all += value(std::string("server_tool_calls_total{outcome=\"") + outcome + "\"}");
+    }
+    return all;
+  };
+  const std::string compiled = "server_schema_compile_seconds_count";
+  const std::string plain = R"("enable_thinking":false)";
+  engine_.set_script(
+      {.tokens =
+           tokens(call("a") + "\n<tool_call>\n<function=read>\n</tool_call>\n<tool_call> no")});
+  start();
+  EXPECT_EQ(outcomes() + value(compiled), "00000");
+  ASSERT_EQ(post(kChat, fields(plain)).status, 200);
+  EXPECT_EQ(outcomes() + value(compiled), "11101");
+  engine_.set_script({.tokens = tokens(call("a")), .endless = true});
+  const std::string limit = std::to_string(std::ssize(tokens(call("a"))) + 12);
+  ASSERT_EQ(post(kChat, fields(plain + ",\"max_tokens\":" + limit)).status, 200);
+  EXPECT_EQ(outcomes() + value(compiled), "21111") << "the grammar of the same tools is kept";
+  ASSERT_EQ(post(kChat, chat(R"("guided_regex":"a+b")")).status, 200);
+  EXPECT_EQ(value(compiled), "2");
 }
 
 TEST_F(ToolCallTest, AForcedCallIsAGrammar) {

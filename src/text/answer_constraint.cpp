@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "text/call_watch.h"
+
 namespace sluice {
 namespace {
 
@@ -53,6 +55,10 @@ void subtract_if_any_left(Mask mask, std::span<const TokenId> ids) {
   }
 }
 
+std::size_t words_of(std::int32_t vocab_size) {
+  return (static_cast<std::size_t>(vocab_size) + 31) / 32;
+}
+
 // What all sequences of a request share.
 struct Shared {
   AnswerConstraintOptions options;
@@ -74,13 +80,16 @@ class AnswerConstraint final : public TokenConstraint {
   bool narrow_reasoning(Mask allowed) const;
   bool clear_bad_words(Mask allowed) const;
   void accept_reasoning(TokenId token);
+  Result<bool> accept_call(TokenId token);
+  Result<void> open_call(TokenId token);
   void force(std::span<const TokenId> tokens);
 
   const AnswerConstraintOptions& options() const { return shared_->options; }
-  bool may_call_instead() const { return options().call_token && !options().grammar_has_calls; }
+  bool may_call() const { return options().call_token && !options().grammar_has_calls; }
 
   std::shared_ptr<const Shared> shared_;
   std::optional<GrammarMatcher> matcher_;
+  CallWatch call_;
   std::vector<std::uint32_t> grammar_mask_;  // scratch
   bool inside_reasoning_;
   bool content_begun_ = false;
@@ -94,7 +103,7 @@ AnswerConstraint::AnswerConstraint(std::shared_ptr<const Shared> shared,
                                    std::optional<GrammarMatcher> matcher)
     : shared_(std::move(shared)),
       matcher_(std::move(matcher)),
-      grammar_mask_(matcher_ ? matcher_->mask_words() : 0),
+      grammar_mask_(words_of(shared_->tokenizer.vocab_size())),
       inside_reasoning_(options().starts_inside_reasoning) {
   if (inside_reasoning_ && options().reasoning_tokens_max == 0) {
     inside_reasoning_ = false;
@@ -110,11 +119,15 @@ Result<bool> AnswerConstraint::narrow(Mask allowed) {
     return true;
   }
   bool narrowed = false;
-  if (inside_reasoning_) {
+  if (call_.inside()) {
+    SLUICE_TRY(call_.allowed_mask(grammar_mask_));
+    intersect(allowed, grammar_mask_);
+    narrowed = true;
+  } else if (inside_reasoning_) {
     narrowed = narrow_reasoning(allowed);
   } else if (matcher_) {
     SLUICE_TRY(matcher_->allowed_mask(grammar_mask_));
-    if (!content_begun_ && may_call_instead()) {
+    if (!content_begun_ && may_call()) {
       set(grammar_mask_, *options().call_token);
     }
     intersect(allowed, grammar_mask_);
@@ -184,10 +197,13 @@ Result<void> AnswerConstraint::accept(TokenId token) {
   }
   if (!forced_.empty()) {
     forced_.pop_front();
-  } else if (inside_reasoning_) {
+    return {};
+  }
+  if (SLUICE_TRY(accept_call(token))) {
+    return {};
+  }
+  if (inside_reasoning_) {
     accept_reasoning(token);
-  } else if (matcher_ && !content_begun_ && may_call_instead() && token == options().call_token) {
-    matcher_.reset();
   } else if (matcher_) {
     content_begun_ = true;
     return matcher_->accept(token);
@@ -195,13 +211,55 @@ Result<void> AnswerConstraint::accept(TokenId token) {
   return {};
 }
 
+// Whether the token belongs to a call, or begins one.
+Result<bool> AnswerConstraint::accept_call(TokenId token) {
+  if (call_.inside()) {
+    SLUICE_TRY(call_.accept(token));
+    if (token == options().call_end_token) {
+      call_.close();
+    }
+    return true;
+  }
+  if (call_.watching()) {
+    const auto verdict = SLUICE_TRY(call_.watch(token, shared_->tokenizer.token_bytes(token)));
+    if (verdict == CallWatch::Verdict::call) {
+      inside_reasoning_ = false;
+      if (matcher_) {  // calls stand for the content
+        matcher_ = call_.take_matcher();
+        content_begun_ = true;
+      }
+      return true;
+    }
+    if (verdict == CallWatch::Verdict::other_form && matcher_) {
+      inside_reasoning_ = false;
+      matcher_.reset();
+      return true;
+    }
+  }
+  if (!may_call() || content_begun_ || token != options().call_token) {
+    return false;
+  }
+  SLUICE_TRY(open_call(token));
+  return !inside_reasoning_ && !call_.watching();
+}
+
+// The model's own <tool_call>.
+Result<void> AnswerConstraint::open_call(TokenId token) {
+  if (options().calls == nullptr) {
+    inside_reasoning_ = false;
+    matcher_.reset();
+  } else if (!inside_reasoning_ && matcher_) {  // nothing else could have begun with it
+    matcher_ = SLUICE_TRY(options().calls->start());
+    content_begun_ = true;
+    SLUICE_TRY(matcher_->accept(token));
+  } else {
+    SLUICE_TRY(call_.open(*options().calls, token));
+  }
+  return {};
+}
+
 void AnswerConstraint::accept_reasoning(TokenId token) {
   const ThinkingTokens& thinking = *shared_->thinking;
-  if (token == options().call_token) {
-    inside_reasoning_ = false;  // a call ends the reasoning, too
-    matcher_.reset();           // and stands for the content
-    return;
-  }
   reasoning_tail_ += shared_->tokenizer.token_bytes(token);
   if (token == thinking.close_tag || reasoning_tail_.find(kThinkingCloseTag) != std::string::npos) {
     inside_reasoning_ = false;
@@ -215,6 +273,7 @@ void AnswerConstraint::accept_reasoning(TokenId token) {
   }
   if (token_count_ == options().reasoning_tokens_max) {
     inside_reasoning_ = false;
+    call_.close();
     force(thinking.closing);
     force(thinking.gap);
   }
@@ -255,8 +314,7 @@ std::shared_ptr<const ConstraintFactory> make_answer_constraint(
     std::shared_ptr<const ThinkingTokens> thinking) {
   auto shared = std::make_shared<Shared>(std::move(options), tokenizer, std::move(thinking));
   if (!shared->options.allowed_ids.empty()) {
-    const auto vocab_size = static_cast<std::size_t>(tokenizer.vocab_size());
-    shared->allowed_mask.resize((vocab_size + 31) / 32);
+    shared->allowed_mask.resize(words_of(tokenizer.vocab_size()));
     for (const TokenId id : shared->options.allowed_ids) {
       set(shared->allowed_mask, id);
     }

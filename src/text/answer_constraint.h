@@ -3,6 +3,7 @@
 //   [ reasoning ........... | closing sentence  </think> ] [ gap | content ..................... ]
 //     at most its budget      forced when it is spent        forced   follows the grammar
 //
+//   a call that it makes (call_watch.h): follows the grammar of calls, wherever it begins
 //   words it must not contain, the only ids it may use, no end before so many tokens: everywhere.
 //
 // A grammar begins after the reasoning and never touches it, but for this: where a grammar asks for
@@ -27,10 +28,13 @@ struct AnswerConstraintOptions {
   bool starts_inside_reasoning = false;
   std::int64_t reasoning_tokens_max = -1;  // -1: no limit
   std::shared_ptr<const CompiledGrammar> grammar = nullptr;
-  // Opens a tool call where the answer may be one instead of content: after it everything is free.
+  // Opens a tool call, also where the grammar wants content: calls may stand for it.
   std::optional<TokenId> call_token = std::nullopt;
-  // The grammar itself says where calls stand: then call_token frees nothing, and reasoning, where
-  // a call would count as one, cannot have it.
+  std::optional<TokenId> call_end_token = std::nullopt;  // closes it
+  // Of one or more calls, from call_token on; null: a call is free.
+  std::shared_ptr<const CompiledGrammar> calls = nullptr;
+  // The grammar itself says where calls stand: then none can come elsewhere, and reasoning, where
+  // one would count, cannot have call_token.
   bool grammar_has_calls = false;
   std::int64_t tokens_min = 0;  // before that many no stop id may come, unless nothing else can
   std::vector<TokenId> stop_ids = {};                // the model's and the request's
@@ -39,7 +43,7 @@ struct AnswerConstraintOptions {
 
   // Whether there is anything to keep to.
   bool constrains() const {
-    return reasoning_tokens_max >= 0 || grammar != nullptr || tokens_min > 0 ||
+    return reasoning_tokens_max >= 0 || grammar != nullptr || calls != nullptr || tokens_min > 0 ||
            !bad_words.empty() || !allowed_ids.empty();
   }
 };

@@ -37,6 +37,17 @@ class AnswerConstraintTest : public ::testing::Test {
   std::shared_ptr<const CompiledGrammar> grammar(const std::string& regex) {
     return cache_.compile({.kind = GrammarKind::regex, .text = regex}).value();
   }
+  // Calls of `read`, whose only value is of small letters.
+  AnswerConstraintOptions with_calls(AnswerConstraintOptions options) {
+    constexpr std::string_view kCalls =
+        "start: call (\"\\n\" call)*\ncall: <tool_call> BODY </tool_call>\n"
+        "BODY: /[ \\t\\r\\n]{0,8}<function=read>[a-z]*<\\/function>/\n";
+    options.call_token = tokenizer().token_id("<tool_call>");
+    options.call_end_token = tokenizer().token_id("</tool_call>");
+    options.calls = cache_.compile({.kind = GrammarKind::lark, .text = kCalls}).value();
+    options.stop_ids = {eos_};
+    return options;
+  }
   static std::vector<TokenId> encode(const std::string& text) {
     return tokenizer().encode(text, ControlTokens::parse).value();
   }
@@ -161,6 +172,68 @@ TEST_F(AnswerConstraintTest, AGrammarOfCallsSaysWhereTheyStand) {
   accept(*constraint, "hm</think>\n\n");
   EXPECT_FALSE(may_come(*constraint, call)) << "only where the grammar has it";
   EXPECT_TRUE(may_come(*constraint, encode("a")[0]));
+}
+
+TEST_F(AnswerConstraintTest, ACallOfItsOwnIsFreeUntilItIsOne) {
+  const auto constraint = start(with_calls({}));
+  for (int i = 0; i < 2; ++i) {
+    accept(*constraint, "river");
+    EXPECT_FALSE(allowed(*constraint)) << "no mask without a call";
+    accept(*constraint, "<tool_call>\n");
+    EXPECT_FALSE(allowed(*constraint)) << "it may be spoken of";
+    accept(*constraint, "<function");
+    EXPECT_EQ(forced_text(*constraint), "=read>");
+    EXPECT_FALSE(may_come(*constraint, eos_)) << "a call must be closed";
+    EXPECT_FALSE(may_come(*constraint, encode("0")[0]));
+    accept(*constraint, "gate</function>");
+    EXPECT_FALSE(*constraint->is_finished());
+    EXPECT_EQ(forced_text(*constraint), "</tool_call>");
+    EXPECT_FALSE(allowed(*constraint)) << "what follows a call is free";
+    EXPECT_FALSE(*constraint->is_finished());
+  }
+}
+
+TEST_F(AnswerConstraintTest, ATagThatBeginsNoCallIsText) {
+  for (const char* text : {"<tool_call> opens a call", "<tool_call><tool_call></tool_call>",
+                           "<tool_call>{\"name\": \"read\"}</tool_call>", "<tool_call></think>"}) {
+    const auto constraint = start(with_calls({.starts_inside_reasoning = true}));
+    accept(*constraint, text);
+    EXPECT_FALSE(allowed(*constraint)) << text;
+  }
+}
+
+TEST_F(AnswerConstraintTest, ATagInTheReasoningLeavesTheContentItsGrammar) {
+  const auto constraint =
+      start(with_calls({.starts_inside_reasoning = true, .grammar = grammar("ab")}));
+  accept(*constraint, "no <tool_call> here");
+  EXPECT_FALSE(may_come(*constraint, eos_));
+  accept(*constraint, "</think>");
+  EXPECT_EQ(forced_text(*constraint), "\n\n");
+  EXPECT_FALSE(may_come(*constraint, encode("x")[0]));
+  accept(*constraint, "ab");
+  EXPECT_TRUE(*constraint->is_finished());
+}
+
+TEST_F(AnswerConstraintTest, CallsThatStandForTheContentAreAllOfIt) {
+  for (const char* before : {"hm</think>\n\n", "hm"}) {
+    const auto constraint =
+        start(with_calls({.starts_inside_reasoning = true, .grammar = grammar("ab")}));
+    accept(*constraint, std::string(before) + "<tool_call><function");
+    EXPECT_EQ(forced_text(*constraint), "=read>");
+    accept(*constraint, "gate</function></tool_call>");
+    EXPECT_TRUE(may_come(*constraint, eos_));
+    EXPECT_FALSE(may_come(*constraint, encode("a")[0]));
+    accept(*constraint, "\n<tool_call>");
+    EXPECT_FALSE(may_come(*constraint, eos_));
+  }
+}
+
+TEST_F(AnswerConstraintTest, ABudgetThatEndsInsideATagEndsTheWatch) {
+  const auto constraint =
+      start(with_calls({.starts_inside_reasoning = true, .reasoning_tokens_max = 2}));
+  accept(*constraint, "a<tool_call>");
+  EXPECT_EQ(forced_text(*constraint), "\n\n" + std::string(kSentence) + "\n</think>\n\n");
+  EXPECT_FALSE(allowed(*constraint));
 }
 
 TEST_F(AnswerConstraintTest, EverySequenceStartsAnew) {

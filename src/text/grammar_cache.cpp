@@ -1,5 +1,7 @@
 #include "text/grammar_cache.h"
 
+#include <chrono>
+
 namespace sluice {
 
 Result<GrammarMatcher> CompiledGrammar::start() const {
@@ -7,12 +9,18 @@ Result<GrammarMatcher> CompiledGrammar::start() const {
   return matcher_.clone();
 }
 
-GrammarCache::GrammarCache(const Tokenizer& tokenizer, std::vector<std::int32_t> stop_ids)
-    : tokenizer_(tokenizer), stop_ids_(std::move(stop_ids)) {}
+GrammarCache::GrammarCache(const Tokenizer& tokenizer, std::vector<std::int32_t> stop_ids,
+                           std::function<void(double seconds)> on_compiled)
+    : tokenizer_(tokenizer), stop_ids_(std::move(stop_ids)), on_compiled_(std::move(on_compiled)) {}
 
 Result<void> GrammarCache::prepare() {
-  SLUICE_TRY(compile({.kind = GrammarKind::regex, .text = "a"}));
+  SLUICE_TRY(create({.kind = GrammarKind::regex, .text = "a"}));
   return {};
+}
+
+Result<GrammarMatcher> GrammarCache::create(const GrammarSource& source) const {
+  return GrammarMatcher::create(source, tokenizer_,
+                                {.vocab_size = tokenizer_.vocab_size(), .stop_ids = stop_ids_});
 }
 
 Result<std::shared_ptr<const CompiledGrammar>> GrammarCache::compile(const GrammarSource& source) {
@@ -27,9 +35,15 @@ Result<std::shared_ptr<const CompiledGrammar>> GrammarCache::compile(const Gramm
     return known;
   }
   // Not under the lock: others need not wait for this one. Two threads may do the same work.
-  GrammarMatcher matcher = SLUICE_TRY(GrammarMatcher::create(
-      source, tokenizer_, {.vocab_size = tokenizer_.vocab_size(), .stop_ids = stop_ids_}));
-  auto grammar = std::make_shared<const CompiledGrammar>(std::move(matcher));
+  const auto begin = std::chrono::steady_clock::now();
+  auto matcher = create(source);
+  if (on_compiled_) {
+    on_compiled_(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  if (!matcher) {
+    return std::unexpected(std::move(matcher).error());
+  }
+  auto grammar = std::make_shared<const CompiledGrammar>(std::move(*matcher));
   keep({.key = std::move(key), .grammar = grammar});
   return grammar;
 }

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -39,9 +40,11 @@ class GrammarCache {
   static constexpr std::size_t kGrammarsMax = 64;
   static constexpr std::size_t kGrammarBytesMax = std::size_t{256} << 10;  // of one text
 
-  // stop_ids end an answer, besides the tokenizer's eos_token. The tokenizer must outlive the
-  // cache.
-  GrammarCache(const Tokenizer& tokenizer, std::vector<std::int32_t> stop_ids);
+  // stop_ids end an answer, besides the tokenizer's eos_token. on_compiled, if any, hears how long
+  // each text took that was compiled for a request, also in vain; from the thread that asked. The
+  // tokenizer must outlive the cache.
+  GrammarCache(const Tokenizer& tokenizer, std::vector<std::int32_t> stop_ids,
+               std::function<void(double seconds)> on_compiled = {});
 
   // The tables that the first grammar of a tokenizer needs (a second for 250,000 tokens) and that
   // no request should wait for.
@@ -58,11 +61,13 @@ class GrammarCache {
     std::shared_ptr<const CompiledGrammar> grammar;
   };
 
+  Result<GrammarMatcher> create(const GrammarSource& source) const;
   std::shared_ptr<const CompiledGrammar> find(const std::string& key);
   void keep(Entry entry);
 
   const Tokenizer& tokenizer_;
   const std::vector<std::int32_t> stop_ids_;
+  const std::function<void(double seconds)> on_compiled_;
   std::mutex mutex_;
   std::list<Entry> entries_;                                                 // last used first
   std::unordered_map<std::string_view, std::list<Entry>::iterator> by_key_;  // views into entries_

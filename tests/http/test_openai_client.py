@@ -62,6 +62,15 @@ def test_completion_equals_generate(client):
     assert "".join(chunk.choices[0].text for chunk in stream) == whole.choices[0].text
 
 
+def test_completion_fills_the_middle(client):
+    """As with the tokens spelled in the prompt, which editors that know the model do."""
+    fields = dict(model="random", temperature=0, max_tokens=8)
+    middle = client.completions.create(prompt="def f(", suffix="):\n    pass", **fields)
+    spelled = client.completions.create(prompt="<|fim_prefix|>def f(<|fim_suffix|>):\n    pass<|fim_middle|>", **fields)
+    assert middle.choices[0].text == spelled.choices[0].text
+    assert middle.usage.prompt_tokens == spelled.usage.prompt_tokens
+
+
 def test_seeded_sampling_repeats(client):
     wanted = dict(GREEDY, temperature=1.0, seed=11)
     first, second = (client.chat.completions.create(**wanted, extra_body={"return_token_ids": True}) for _ in range(2))

@@ -1,4 +1,5 @@
 """What goes over the wire, seen byte by byte: framing, headers, limits, signals."""
+import gzip
 import json
 import re
 import signal
@@ -112,6 +113,17 @@ def test_oversize_is_refused_before_it_is_sent(server):
         assert connection.recv(4096).startswith(b"HTTP/1.1 413 ")
 
 
+def test_compressed_bodies(http):
+    body = gzip.compress(json.dumps(BODY).encode())
+    packed = {"content-encoding": "gzip", "content-type": "application/json"}
+    assert http.post(CHAT, content=body, headers=packed).json()["choices"]
+    for wrong in (body[:-9], b"{}", gzip.compress(b"{")):
+        assert http.post(CHAT, content=wrong, headers=packed).status_code == 400
+    bomb = gzip.compress(bytes(200 << 20))
+    assert http.post(CHAT, content=bomb, headers=packed).status_code == 413
+    assert http.post(CHAT, content=body, headers=packed | {"content-encoding": "zstd"}).status_code == 415
+
+
 def test_garbage_ends_the_connection_only(server, http):
     for garbage in (b"\x16\x03\x01\x00\xa5\x01\r\n\r\n", b"nonsense\r\n\r\n", b"\0" * 100 + b"\r\n\r\n"):
         with server.connect() as connection:
@@ -140,8 +152,8 @@ def test_health_stays_quick_beside_work(http):
 
 
 # A stream of 300 tokens ends well within the time that one signal leaves; one of 1,900 outlives two.
-@pytest.mark.parametrize(("signals", "tokens", "ends_properly"), [(1, 300, True), (2, 1900, False)])
-def test_sigterm(signals, tokens, ends_properly):
+@pytest.mark.parametrize(("signals", "tokens", "ends_well"), [(1, 300, True), (2, 1900, False)])
+def test_sigterm(signals, tokens, ends_well):
     process = ServerProcess("--context", 2048)
     body = json.dumps(BODY | {"max_tokens": tokens, "ignore_eos": True, "stream": True}).encode()
     with process.connect() as connection:
@@ -153,4 +165,5 @@ def test_sigterm(signals, tokens, ends_properly):
         while block := connection.recv(65536):
             received += block
     assert process.process.wait(30) == 0
-    assert (b"data: [DONE]" in received) == ends_properly
+    assert received.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n")
+    assert (b'"code":"not_ready"' in received) == (not ends_well)

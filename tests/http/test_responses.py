@@ -125,6 +125,20 @@ def test_stored_responses(client):
         client.responses.retrieve(client.responses.create(**PLAIN, store=False).id)
 
 
+def test_a_running_response_can_be_cancelled(client):
+    stream = client.responses.create(**PLAIN | {"max_output_tokens": 1500, "stream": True}, extra_body={"ignore_eos": True})
+    events = iter(stream)
+    response_id = next(events).response.id
+    while next(events).type != "response.output_item.added":
+        pass
+    cancelled = client.responses.cancel(response_id)
+    assert cancelled.status == "cancelled"
+    last = list(events)[-1]
+    assert last.type == "response.incomplete"
+    assert last.response == cancelled == client.responses.retrieve(response_id)
+    assert cancelled.usage.output_tokens < 1500
+
+
 def test_reasoning_is_carried_by_the_client(client):
     wanted = PLAIN | {"store": False}
     first = client.responses.create(**wanted, include=["reasoning.encrypted_content"])

@@ -223,3 +223,41 @@ def test_a_form_of_the_content_beside_tools(client, seed):
         assert answer.finish_reason in ("tool_calls", "length")
     else:
         assert json.loads(answer.message.content)["n"] in (1, 2)
+
+
+def scripted_call(directory, parts, tools, **fields):
+    """The one call of a model that says `parts`, with tool_choice auto."""
+    write_scripted_model(directory, parts, after="\n\n")
+    process = ServerProcess("--context", 2048, model=directory)
+    with openai.OpenAI(base_url=process.url + "/v1", api_key="any", max_retries=0) as client:
+        reply = client.chat.completions.create(model="any", messages=QUESTION, tools=tools, temperature=0, max_tokens=200,
+                                               **NO_THINKING, **fields)
+    assert process.stop() == 0, "".join(process.log)
+    assert reply.choices[0].finish_reason == "tool_calls"
+    (call,) = reply.choices[0].message.tool_calls
+    return call.function
+
+
+def test_a_call_of_its_own_names_a_declared_tool(tmp_path):
+    """The model would call `lost`, which is not there."""
+    tools = [{"type": "function", "function": {"name": "look"}}]
+    call = scripted_call(tmp_path, ["<tool_call>", "\n<function=lost>\n</function>\n", "</tool_call>"], tools)
+    assert (call.name, call.arguments) == ("look", "{}")
+
+
+def test_a_call_of_its_own_to_a_strict_tool_follows_the_schema(tmp_path):
+    """The model would leave out what is required."""
+    tools = [{"type": "function", "function": {"name": "look", "strict": True, "parameters": {
+        "type": "object", "properties": {"at": {"enum": ["sea", "sky"]}}, "required": ["at"]}}}]
+    call = scripted_call(tmp_path, ["<tool_call>", "\n<function=look>\n</function>\n", "</tool_call>"], tools)
+    assert json.loads(call.arguments) in ({"at": "sea"}, {"at": "sky"})
+
+
+def test_a_tag_that_is_spoken_of_is_text(tmp_path):
+    write_scripted_model(tmp_path, ["<tool_call>", " opens a call"], after="\n\n")
+    process = ServerProcess("--context", 2048, model=tmp_path)
+    with openai.OpenAI(base_url=process.url + "/v1", api_key="any", max_retries=0) as client:
+        reply = client.chat.completions.create(model="any", messages=QUESTION, tools=TOOLS, temperature=0, **NO_THINKING)
+    assert process.stop() == 0, "".join(process.log)
+    assert reply.choices[0].message.content == "<tool_call> opens a call"
+    assert reply.choices[0].message.tool_calls is None

@@ -136,6 +136,7 @@ void AnswerParser::take_call_segment(const AnswerSegment& segment,
   }
   if (segment.call_end) {
     ++complete_call_count_;
+    repaired_call_count_ += segment.call_end->repaired ? 1 : 0;
     call_.token_ids = tokens_between(segment.begin, segment.call_end->input_end);
     call_.repaired = segment.call_end->repaired;
     finished_calls_.push_back(std::move(call_));

@@ -85,6 +85,12 @@ class AnswerParser {
   // Those that were closed: at most the last one is not.
   std::size_t complete_call_count() const { return complete_call_count_; }
 
+  // Those of them that were put right.
+  std::size_t repaired_call_count() const { return repaired_call_count_; }
+
+  // Tags of calls that turned out to be text.
+  std::size_t literal_call_count() const { return splitter_.literal_call_count(); }
+
   // Those that were closed since the last time.
   std::vector<FinishedCall> take_finished_calls() { return std::exchange(finished_calls_, {}); }
 
@@ -124,6 +130,7 @@ class AnswerParser {
   bool has_content_ = false;
   std::size_t call_count_ = 0;
   std::size_t complete_call_count_ = 0;
+  std::size_t repaired_call_count_ = 0;
   FinishedCall call_;  // the open one
   std::vector<FinishedCall> finished_calls_;
   std::deque<PlacedToken> input_tokens_;

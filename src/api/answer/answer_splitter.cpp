@@ -127,6 +127,7 @@ bool AnswerSplitter::take_region(bool at_end, std::vector<AnswerSegment>& segmen
       emit(part, at - line, segments);
       return false;
     }
+    literal_call_count_ += opener.refused ? 1 : 0;
     lines_.append("<");
     after_call_ = false;
     looked_ = at + 1;
@@ -150,7 +151,12 @@ AnswerSplitter::Opener AnswerSplitter::find_opener(const Lookahead& ahead) {
   }
   const bool own = !own_tokens_.empty() && own_tokens_.front() == position;
   const bool spelled = (lines_.at_line_start() || after_call_) && !fenced;
-  return own || spelled ? find_wrapped_opener(ahead) : Opener{};
+  if (!own && !spelled) {
+    return {};
+  }
+  Opener opener = find_wrapped_opener(ahead);
+  opener.refused = opener.match == Match::no && match_tag(ahead, kCallOpen) == Match::yes;
+  return opener;
 }
 
 AnswerSplitter::Opener AnswerSplitter::find_wrapped_opener(const Lookahead& ahead) {

@@ -61,6 +61,9 @@ class AnswerSplitter {
   // open.
   std::vector<AnswerSegment> finish(bool cut);
 
+  // <tool_call> where a call may begin, but none did: that many are text.
+  std::size_t literal_call_count() const { return literal_call_count_; }
+
   // Whether the next byte can still be reasoning.
   bool inside_reasoning() const { return state_ < State::gap; }
 
@@ -75,6 +78,7 @@ class AnswerSplitter {
     bool wrapped = false;
     std::optional<std::string> arguments = {};  // when complete
     bool closed = false;                        // nothing of the call follows
+    bool refused = false;                       // no call, after the tag of one
   };
 
   void advance(bool at_end, std::vector<AnswerSegment>& segments);
@@ -97,6 +101,7 @@ class AnswerSplitter {
   State state_;
   bool drops_close_tags_;
   bool cut_ = false;
+  std::size_t literal_call_count_ = 0;
   int gap_newlines_ = 0;
   std::string held_;
   std::size_t held_begin_ = 0;          // input position of held_[0]

@@ -333,5 +333,22 @@ TEST(ToolCalls, RandomTextsDoNotDependOnTheSplit) {
   }
 }
 
+TEST(ToolCallParsing, TagsThatTurnOutToBeTextAreCounted) {
+  const auto literal = [](const std::string& text) {
+    AnswerSplitter splitter(false, make_tools(R"({"read":{"path":{"type":"string"}}})"));
+    for (const char byte : text) {
+      splitter.append(std::string_view(&byte, 1));
+    }
+    splitter.finish(false);
+    return splitter.literal_call_count();
+  };
+  EXPECT_EQ(literal("plain"), 0U);
+  EXPECT_EQ(literal("a <tool_call> inside a line"), 0U) << "cannot begin a call";
+  EXPECT_EQ(literal("<tool_call>\nis how a call begins"), 1U);
+  EXPECT_EQ(literal("<tool_call>{\"name\": \"walk\"}</tool_call>\n<tool_call>"), 2U);
+  EXPECT_EQ(literal("<tool_call>\n<function=read>\n</function>\n</tool_call>"), 0U);
+  EXPECT_EQ(literal("<tool_call>\n<function=walk> and more"), 1U);
+}
+
 }  // namespace
 }  // namespace sluice

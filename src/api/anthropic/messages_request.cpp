@@ -93,7 +93,8 @@ std::vector<ChatTurn> read_turns(JsonFields& body, const AnthropicTools& tools) 
   return turns;
 }
 
-void read_conversation(JsonFields& body, ThinkingFields thinking, const RequestLimits& limits,
+void read_conversation(JsonFields& body, ThinkingFields thinking,
+                       const ConversationDefaults& defaults, const RequestLimits& limits,
                        ChatRequest& request) {
   FieldReport& report = body.report();
   const AnthropicTools tools = read_anthropic_tools(body);
@@ -106,19 +107,18 @@ void read_conversation(JsonFields& body, ThinkingFields thinking, const RequestL
   take_call_grammar(tool_fields.use, request.generation.constraint, report);
   request.tool_use = std::move(tool_fields.use);
 
-  ChatHistory history = normalise_turns(std::move(turns), true);
+  ChatHistory history = normalise_turns(
+      std::move(turns), {.continue_last = true, .hoist_system = defaults.hoist_system});
   request.continuation = std::move(history.continuation);
   if (request.continuation) {
     // The answer goes on with the given text, after the given reasoning or an empty one.
     thinking.enabled = !request.continuation->reasoning.empty();
   }
-  json::object variables{{"add_generation_prompt", true}, {"enable_thinking", thinking.enabled}};
-  if (!tool_fields.prompt_tools.empty()) {
-    variables["tools"] = std::move(tool_fields.prompt_tools);
-  }
-  if (thinking.effort) {
-    variables["reasoning_effort"] = *thinking.effort;
-  }
+  json::object variables;
+  add_decisions({.thinking = thinking,
+                 .tools = tool_fields.prompt_tools,
+                 .preserve_thinking = defaults.preserve_thinking},
+                variables);
   request.history_calls = history_calls(history.turns);
   set_template_variables(std::move(variables), history.turns, request);
 }
@@ -166,7 +166,7 @@ MessagesRequest read_messages_request(JsonFields& body, const MessagesDefaults& 
   read_output_format(body, config, limits, generation);
   const ThinkingFields thinking = read_thinking_config(body, config, defaults.thinking, request);
   generation.reasoning_tokens_max = thinking.tokens_max;
-  read_conversation(body, thinking, limits, request.chat);
+  read_conversation(body, thinking, defaults.conversation, limits, request.chat);
   if (config != nullptr) {
     config->ignore_rest();
   }

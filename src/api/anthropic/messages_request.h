@@ -11,6 +11,7 @@ namespace sluice {
 struct MessagesDefaults {
   // Off: callers that do not ask for thinking read content[0].text.
   ThinkingDefaults thinking = {.enabled = false};
+  ConversationDefaults conversation = {};
 };
 
 struct MessagesRequest {

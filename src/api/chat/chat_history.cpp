@@ -16,6 +16,8 @@ constexpr std::string_view kThinkOpen = "<think>";
 // Puts later system texts where the conversation had them; see the header.
 class SystemFolder {
  public:
+  explicit SystemFolder(bool hoist) : hoist_(hoist) {}
+
   void add(ChatTurn turn) {
     if (turn.role == TurnRole::system) {
       add_system(std::move(turn));
@@ -34,7 +36,12 @@ class SystemFolder {
 
  private:
   void add_system(ChatTurn turn) {
-    if (turns_.empty()) {
+    if (hoist_ && !turns_.empty()) {
+      if (turns_.front().role != TurnRole::system) {
+        turns_.insert(turns_.begin(), ChatTurn{.role = TurnRole::system});
+      }
+      append_turn_text(turns_.front(), turn);
+    } else if (turns_.empty()) {
       turns_.push_back(std::move(turn));
     } else if (turns_.back().role == TurnRole::system || turns_.back().role == TurnRole::user) {
       append_turn_text(turns_.back(), turn);
@@ -67,6 +74,7 @@ class SystemFolder {
     }
   }
 
+  bool hoist_;
   std::vector<ChatTurn> turns_;
   ChatTurn waiting_;  // a user turn, but for its text empty
 };
@@ -102,15 +110,15 @@ TurnContinuation make_continuation(ChatTurn turn) {
 
 }  // namespace
 
-ChatHistory normalise_turns(std::vector<ChatTurn> turns, bool continue_last) {
-  SystemFolder folder;
+ChatHistory normalise_turns(std::vector<ChatTurn> turns, const HistoryOptions& options) {
+  SystemFolder folder(options.hoist_system);
   for (ChatTurn& turn : turns) {
     folder.add(std::move(turn));
   }
   ChatHistory history{folder.finish(), std::nullopt};
   std::vector<ChatTurn>& kept = history.turns;
   if (!kept.empty() && kept.back().role == TurnRole::assistant && kept.back().calls.empty()) {
-    const bool continues = continue_last || kept.back().continues;
+    const bool continues = options.continue_last || kept.back().continues;
     if (kept.back().text.empty() && !(continues && !kept.back().reasoning.empty())) {
       kept.pop_back();
     } else if (continues) {

@@ -38,9 +38,16 @@ struct HistoryCall {
 // Those of all turns, in the order in which the template writes them.
 std::vector<HistoryCall> history_calls(const std::vector<ChatTurn>& turns);
 
-// Orders and folds the turns as described above. continue_last: the request wants the last
-// assistant turn continued even if the message does not say so.
-ChatHistory normalise_turns(std::vector<ChatTurn> turns, bool continue_last);
+struct HistoryOptions {
+  // The request wants the last assistant turn continued even if the message does not say so.
+  bool continue_last = false;
+  // Later system messages join the first instead of staying where they are: some models heed them
+  // better, but the beginning of the prompt changes with each.
+  bool hoist_system = false;
+};
+
+// Orders and folds the turns as described above.
+ChatHistory normalise_turns(std::vector<ChatTurn> turns, const HistoryOptions& options);
 
 // The "messages" variable of the template.
 boost::json::array template_messages(const std::vector<ChatTurn>& turns);

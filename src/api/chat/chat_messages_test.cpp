@@ -10,13 +10,13 @@ namespace sluice {
 namespace {
 
 // "s:..|u:..|a(reasoning):..|t:.." of the messages, or the error.
-std::string turns_of(const std::string& messages, bool continue_last = false) {
+std::string turns_of(const std::string& messages, const HistoryOptions& options = {}) {
   FieldReport report;
   auto turns = read_chat_turns(*parse_json(messages), "messages", report);
   if (report.failed()) {
     return "error " + report.error().param + ": " + report.error().message;
   }
-  const ChatHistory history = normalise_turns(std::move(turns), continue_last);
+  const ChatHistory history = normalise_turns(std::move(turns), options);
   std::string text;
   for (const ChatTurn& turn : history.turns) {
     text += text.empty() ? "" : "|";
@@ -50,7 +50,13 @@ TEST(ChatTurns, LeadingSystemMessagesAreJoined) {
 }
 
 TEST(ChatTurns, LaterSystemMessagesStayWhereTheyWere) {
-  EXPECT_EQ(turns_of(list({message("user", "q"), message("system", "S")})), "u:q\n\nS");
+  const std::string later = list({message("user", "q"), message("system", "S")});
+  EXPECT_EQ(turns_of(later), "u:q\n\nS");
+  EXPECT_EQ(turns_of(later, {.hoist_system = true}), "s:S|u:q");
+  EXPECT_EQ(turns_of(list({message("system", "A"), message("user", "q"), message("assistant", "a"),
+                           message("system", "B"), message("user", "r")}),
+                     {.hoist_system = true}),
+            "s:A\n\nB|u:q|a:a|u:r");
   EXPECT_EQ(turns_of(list({message("user", "q"), message("assistant", "a"), message("system", "S"),
                            message("user", "r")})),
             "u:q|a:a|u:S\n\nr");
@@ -121,13 +127,16 @@ TEST(ChatTurns, HistoryIsTolerated) {
 
 TEST(ChatTurns, ContinuedTurns) {
   const std::string open = list({message("user", "q"), message("assistant", "<think>\\nso")});
-  EXPECT_EQ(turns_of(list({message("user", "q"), message("assistant", "Once")}), true),
-            "u:q|>()Once");
-  EXPECT_EQ(turns_of(open, true), "u:q|>()so*");
+  EXPECT_EQ(
+      turns_of(list({message("user", "q"), message("assistant", "Once")}), {.continue_last = true}),
+      "u:q|>()Once");
+  EXPECT_EQ(turns_of(open, {.continue_last = true}), "u:q|>()so*");
   EXPECT_EQ(turns_of(R"([{"role":"user","content":"q"},{"role":"assistant","content":"O",
                        "reasoning_content":"r","prefix":true}])"),
             "u:q|>(r)O");
-  EXPECT_EQ(turns_of(list({message("user", "q"), message("assistant", "")}), true), "u:q");
+  EXPECT_EQ(
+      turns_of(list({message("user", "q"), message("assistant", "")}), {.continue_last = true}),
+      "u:q");
   EXPECT_EQ(turns_of(list({message("user", "q"), message("assistant", "a")})), "u:q|a:a");
 }
 

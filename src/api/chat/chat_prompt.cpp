@@ -29,6 +29,23 @@ void set_template_variables(boost::json::object variables, const std::vector<Cha
   }
 }
 
+void add_decisions(const PromptDecisions& decisions, boost::json::object& variables) {
+  if (!decisions.tools.empty()) {
+    variables["tools"] = decisions.tools;
+  }
+  variables["add_generation_prompt"] = decisions.generation_prompt;
+  variables["enable_thinking"] = decisions.thinking.enabled;
+  if (decisions.thinking.effort) {
+    variables["reasoning_effort"] = *decisions.thinking.effort;
+  }
+  const bool preserve =
+      decisions.preserve_thinking == PreserveThinking::always ||
+      (decisions.preserve_thinking == PreserveThinking::with_tools && !decisions.tools.empty());
+  if (preserve && !variables.contains("preserve_thinking")) {
+    variables["preserve_thinking"] = true;
+  }
+}
+
 bool ends_inside_reasoning(const PromptText& prompt) {
   constexpr std::string_view kOpen = "<think>";
   const std::size_t end = prompt.text.find_last_not_of(" \t\r\n");

@@ -20,6 +20,17 @@ Result<ChatPrompt> make_chat_prompt(const ChatRequest& request, const ChatTempla
 void set_template_variables(boost::json::object variables, const std::vector<ChatTurn>& turns,
                             ChatRequest& request);
 
+// What the server decides about a prompt.
+struct PromptDecisions {
+  bool generation_prompt = true;
+  const ThinkingFields& thinking;
+  const boost::json::array& tools;  // as shown to the model
+  PreserveThinking preserve_thinking = PreserveThinking::as_template;
+};
+
+// Adds the variables of the template that say so. preserve_thinking stays as it is if it is there.
+void add_decisions(const PromptDecisions& decisions, boost::json::object& variables);
+
 // Whether `text` ends with an opened reasoning block that the template itself wrote.
 bool ends_inside_reasoning(const PromptText& prompt);
 

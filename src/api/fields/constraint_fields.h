@@ -22,6 +22,7 @@ inline constexpr std::int64_t kChoiceTextsMax = 1024;  // of guided_choice
 struct ConstraintFields {
   std::shared_ptr<const CompiledGrammar> grammar = nullptr;  // of the content; null: any text
   bool grammar_has_calls = false;                            // it is one of tool calls
+  std::shared_ptr<const CompiledGrammar> calls = nullptr;    // of calls that come by themselves
   std::int64_t tokens_min = 0;
   std::vector<std::vector<TokenId>> bad_words = {};  // every spelling of every word
   std::vector<TokenId> allowed_token_ids = {};       // empty: all

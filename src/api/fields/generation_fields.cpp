@@ -61,29 +61,6 @@ void read_logit_bias(JsonFields& body, const RequestLimits& limits, SamplingFiel
   }
 }
 
-SamplingFields read_sampling(JsonFields& body, const RequestLimits& limits) {
-  SamplingFields sampling;
-  sampling.temperature = read_float(body, "temperature", {0.0, 2.0});
-  sampling.top_p = read_float(body, "top_p", {0.0, 1.0});
-  sampling.min_p = read_float(body, "min_p", {0.0, 1.0});
-  sampling.presence_penalty = read_float(body, "presence_penalty", {-2.0, 2.0});
-  sampling.frequency_penalty = read_float(body, "frequency_penalty", {-2.0, 2.0});
-  const NumberRange repetition{0.0, 2.0, true};
-  sampling.repetition_penalty = read_float(body, "repetition_penalty", repetition);
-  const auto repeat = read_float(body, "repeat_penalty", repetition);
-  if (!sampling.repetition_penalty) {
-    sampling.repetition_penalty = repeat;
-  }
-  if (const auto top_k = body.integer("top_k", {-1, std::numeric_limits<std::int32_t>::max()})) {
-    sampling.top_k = static_cast<std::int32_t>(std::max<std::int64_t>(*top_k, 0));
-  }
-  if (const auto seed = body.integer("seed", {})) {
-    sampling.seed = static_cast<std::uint64_t>(*seed);
-  }
-  read_logit_bias(body, limits, sampling);
-  return sampling;
-}
-
 void add_stop_text(const json::value& value, const std::string& path, FieldReport& report,
                    std::vector<std::string>& stop) {
   if (!value.is_string()) {
@@ -138,6 +115,20 @@ void read_stream_fields(JsonFields& body, GenerationFields& fields) {
   }
 }
 
+std::optional<std::string> read_request_id(JsonFields& body) {
+  auto id = body.string("request_id");
+  const auto printable = [](char c) { return c > 0x20 && c < 0x7F; };
+  if (id &&
+      (id->empty() || id->size() > kRequestIdBytesMax || !std::ranges::all_of(*id, printable))) {
+    body.report().fail(ApiErrorKind::invalid_value,
+                       fmt::format("request_id wants 1 to {} printable characters without spaces",
+                                   kRequestIdBytesMax),
+                       "request_id");
+    return std::nullopt;
+  }
+  return id;
+}
+
 // Fields that would change the answer and cannot be honoured. Values that mean "off" pass.
 void refuse_unsupported(JsonFields& body) {
   if (body.boolean("use_beam_search").value_or(false)) {
@@ -158,16 +149,17 @@ GenerationFields read_generation_fields(JsonFields& body, const RequestLimits& l
                        "model");
   }
   read_stream_fields(body, fields);
-  fields.choices = body.integer("n", {1, kChoicesMax}).value_or(1);
-  if (const auto best_of = body.integer("best_of", {1, kChoicesMax});
+  fields.choices = body.integer("n", {1, limits.choices_max}).value_or(1);
+  if (const auto best_of = body.integer("best_of", {1, limits.choices_max});
       best_of && *best_of != fields.choices) {
     body.reject("best_of", "it must equal n");
   }
-  fields.sampling = read_sampling(body, limits);
+  fields.sampling = read_sampling_fields(body, limits);
   read_stop_fields(body, limits, fields);
   fields.skip_special_tokens = body.boolean("skip_special_tokens").value_or(true);
   fields.return_token_ids = body.boolean("return_token_ids").value_or(false);
   fields.timings = body.boolean("timings").value_or(false);
+  fields.request_id = read_request_id(body);
   fields.priority = body.integer("priority", {-kPriorityMax, kPriorityMax}).value_or(0);
   fields.cache_salt = read_cache_salt(body);
   constexpr double kTimeoutSecondsMax = 1e6;
@@ -186,6 +178,40 @@ std::string read_cache_salt(JsonFields& body) {
         "cache_salt");
   }
   return salt.value_or("");
+}
+
+SamplingFields read_sampling_fields(JsonFields& body, const RequestLimits& limits) {
+  SamplingFields sampling;
+  sampling.temperature = read_float(body, "temperature", {0.0, 2.0});
+  sampling.top_p = read_float(body, "top_p", {0.0, 1.0});
+  sampling.min_p = read_float(body, "min_p", {0.0, 1.0});
+  sampling.presence_penalty = read_float(body, "presence_penalty", {-2.0, 2.0});
+  sampling.frequency_penalty = read_float(body, "frequency_penalty", {-2.0, 2.0});
+  const NumberRange repetition{0.0, 2.0, true};
+  sampling.repetition_penalty = read_float(body, "repetition_penalty", repetition);
+  const auto repeat = read_float(body, "repeat_penalty", repetition);
+  if (!sampling.repetition_penalty) {
+    sampling.repetition_penalty = repeat;
+  }
+  if (const auto top_k = body.integer("top_k", {-1, std::numeric_limits<std::int32_t>::max()})) {
+    sampling.top_k = static_cast<std::int32_t>(std::max<std::int64_t>(*top_k, 0));
+  }
+  if (const auto seed = body.integer("seed", {})) {
+    sampling.seed = static_cast<std::uint64_t>(*seed);
+  }
+  read_logit_bias(body, limits, sampling);
+  return sampling;
+}
+
+void complete_sampling(SamplingFields& fields, const SamplingFields& defaults) {
+  const auto complete = [](auto& value, const auto& other) { value = value ? value : other; };
+  complete(fields.temperature, defaults.temperature);
+  complete(fields.top_k, defaults.top_k);
+  complete(fields.top_p, defaults.top_p);
+  complete(fields.min_p, defaults.min_p);
+  complete(fields.presence_penalty, defaults.presence_penalty);
+  complete(fields.frequency_penalty, defaults.frequency_penalty);
+  complete(fields.repetition_penalty, defaults.repetition_penalty);
 }
 
 std::vector<std::string> read_stop_texts(JsonFields& body, std::string_view key) {

@@ -15,7 +15,6 @@
 
 namespace sluice {
 
-inline constexpr std::int64_t kChoicesMax = 8;           // `n`
 inline constexpr std::int64_t kStopTextsMax = 16;        // `stop`
 inline constexpr std::int64_t kStopTextBytesMax = 4096;  // one of them
 inline constexpr std::int64_t kStopTokensMax = 256;      // `stop_token_ids`
@@ -23,6 +22,7 @@ inline constexpr std::int64_t kTokensMaxMax = 1 << 30;   // `max_tokens`
 inline constexpr std::int64_t kPriorityMax = 1 << 20;    // `priority`: -this to this
 inline constexpr std::size_t kCacheSaltBytesMax = 1024;  // `cache_salt`
 inline constexpr std::size_t kModelNameBytesMax = 256;   // `model`, echoed in every chunk
+inline constexpr std::size_t kRequestIdBytesMax = 128;   // `request_id`, as in headers
 
 // What the request said about the choice of tokens; absent values are the model's.
 struct SamplingFields {
@@ -57,12 +57,19 @@ struct GenerationFields {
   bool return_token_ids = false;
   bool timings = false;
   std::optional<double> timeout_seconds;
-  std::int64_t priority = 0;  // lower goes first
-  std::string cache_salt;     // requests with different ones share no computed prefix
+  std::optional<std::string> request_id;  // instead of the header's, or ours
+  std::int64_t priority = 0;              // lower goes first
+  std::string cache_salt;                 // requests with different ones share no computed prefix
 };
 
-// Reads all of the above but tokens_max and reasoning_tokens_max (their names differ) and refuses
-// the fields no endpoint supports.
+// Temperature, filters, penalties, seed and logit_bias.
+SamplingFields read_sampling_fields(JsonFields& fields, const RequestLimits& limits);
+
+// Takes what `fields` leaves out from `defaults`.
+void complete_sampling(SamplingFields& fields, const SamplingFields& defaults);
+
+// Reads all of GenerationFields but tokens_max and reasoning_tokens_max (their names differ) and
+// refuses the fields no endpoint supports.
 GenerationFields read_generation_fields(JsonFields& body, const RequestLimits& limits);
 
 // `cache_salt`; empty when absent.

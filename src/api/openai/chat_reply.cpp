@@ -141,7 +141,7 @@ std::string ChatReply::whole(std::span<const ChoiceAnswer> choices, const Answer
     }
     list.push_back(std::move(choice));
   }
-  json::object reply = reply_head_json(head_, "chat.completion");
+  json::object reply = head_json("chat.completion");
   reply["choices"] = std::move(list);
   reply["usage"] = usage_json(usage);
   if (options_.return_token_ids) {
@@ -198,7 +198,7 @@ json::object ChatReply::call_delta(std::size_t choice, const AnswerDelta& delta)
 }
 
 json::object ChatReply::chunk(json::array choices, const AnswerUsage& usage) const {
-  json::object object = reply_head_json(head_, "chat.completion.chunk");
+  json::object object = head_json("chat.completion.chunk");
   object["choices"] = std::move(choices);
   if (options_.continuous_usage) {
     object["usage"] = usage_json(usage);
@@ -206,6 +206,14 @@ json::object ChatReply::chunk(json::array choices, const AnswerUsage& usage) con
     object["usage"] = nullptr;
   }
   return object;
+}
+
+json::object ChatReply::head_json(json::string_view object) const {
+  json::object head = reply_head_json(head_, object);
+  if (options_.service_tier) {
+    head["service_tier"] = "default";
+  }
+  return head;
 }
 
 json::object ChatReply::chunk_choice(std::size_t choice, json::object delta,

@@ -15,6 +15,7 @@ struct ChatReplyOptions {
   bool continuous_usage = false;
   bool logprobs = false;
   bool return_token_ids = false;
+  bool service_tier = false;  // the reply says which: there is one
   std::size_t choices = 1;
   std::vector<TokenId> prompt_token_ids = {};  // when return_token_ids
 };
@@ -39,6 +40,7 @@ class ChatReply final : public ReplyFormat {
   boost::json::object chunk(boost::json::array choices, const AnswerUsage& usage) const;
   boost::json::object chunk_choice(std::size_t choice, boost::json::object delta,
                                    std::span<const TokenId> token_ids) const;
+  boost::json::object head_json(boost::json::string_view object) const;
   boost::json::object message(const ChoiceAnswer& answer) const;
   boost::json::value logprobs(std::span<const TokenEvent> content,
                               std::span<const TokenEvent> reasoning) const;

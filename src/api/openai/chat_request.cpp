@@ -76,8 +76,7 @@ bool is_client_variable(std::string_view key) {
 }
 
 // The template's view of the request: what the client may set, then what the server decides.
-json::object make_variables(const json::object* kwargs, const ThinkingFields& thinking,
-                            bool add_generation_prompt, const json::array& tools,
+json::object make_variables(const json::object* kwargs, const PromptDecisions& decisions,
                             FieldReport& report) {
   json::object variables;
   if (kwargs != nullptr) {
@@ -89,14 +88,7 @@ json::object make_variables(const json::object* kwargs, const ThinkingFields& th
       }
     }
   }
-  if (!tools.empty()) {
-    variables["tools"] = tools;
-  }
-  variables["add_generation_prompt"] = add_generation_prompt;
-  variables["enable_thinking"] = thinking.enabled;
-  if (thinking.effort) {
-    variables["reasoning_effort"] = *thinking.effort;
-  }
+  add_decisions(decisions, variables);
   return variables;
 }
 
@@ -136,7 +128,9 @@ void read_messages_and_variables(JsonFields& body, const ChatDefaults& defaults,
     return;
   }
 
-  ChatHistory history = normalise_turns(std::move(turns), continue_last);
+  ChatHistory history = normalise_turns(
+      std::move(turns),
+      {.continue_last = continue_last, .hoist_system = defaults.conversation.hoist_system});
   request.continuation = std::move(history.continuation);
   if (request.continuation) {
     // The prompt then goes on with the given reasoning, or after an empty one.
@@ -146,9 +140,13 @@ void read_messages_and_variables(JsonFields& body, const ChatDefaults& defaults,
   request.history_calls = history_calls(history.turns);
   const bool generation_prompt =
       request.continuation || add_prompt.value_or(defaults.add_generation_prompt);
-  set_template_variables(make_variables(kwargs ? &kwargs_value->get_object() : nullptr, thinking,
-                                        generation_prompt, tools.prompt_tools, report),
-                         history.turns, request);
+  const PromptDecisions decisions{.generation_prompt = generation_prompt,
+                                  .thinking = thinking,
+                                  .tools = tools.prompt_tools,
+                                  .preserve_thinking = defaults.conversation.preserve_thinking};
+  set_template_variables(
+      make_variables(kwargs ? &kwargs_value->get_object() : nullptr, decisions, report),
+      history.turns, request);
 }
 
 }  // namespace
@@ -183,6 +181,7 @@ ChatRequest read_chat_request(JsonFields& body, const ChatDefaults& defaults,
   read_logprobs(body, request.generation);
   refuse_unsupported(body);
   read_reasoning_format(body, request);
+  request.names_service_tier = body.string("service_tier").has_value();
   read_messages_and_variables(body, defaults, limits, request);
   return request;
 }

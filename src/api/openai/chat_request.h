@@ -22,9 +22,23 @@ enum class ReasoningFormat {
   inline_tags,        // <think>...</think> in content
 };
 
+// Whether templates that know `preserve_thinking` keep the reasoning of earlier turns.
+enum class PreserveThinking {
+  as_template,  // the template decides
+  with_tools,   // yes, where tools are declared: agents come back turn after turn
+  always,
+};
+
+// What all conversations share of what holds when the request does not say.
+struct ConversationDefaults {
+  PreserveThinking preserve_thinking = PreserveThinking::as_template;
+  bool hoist_system = false;  // HistoryOptions
+};
+
 // What holds when the request does not say.
 struct ChatDefaults {
   ThinkingDefaults thinking = {};
+  ConversationDefaults conversation = {};
   ReasoningFormat reasoning_format = ReasoningFormat::both;
   bool add_generation_prompt = true;  // the prompt ends where an answer begins
 };
@@ -40,6 +54,7 @@ struct ChatRequest {
   bool echo = false;  // the continued text is repeated at the head of the reply
   ReasoningFormat reasoning_format = ReasoningFormat::both;
   bool include_reasoning = true;
+  bool names_service_tier = false;   // the reply names one as well
   std::vector<std::string> ignored;  // paths of fields without effect
 };
 

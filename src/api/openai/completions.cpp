@@ -61,7 +61,26 @@ void read_prompts(JsonFields& body, const RequestLimits& limits, CompletionReque
   }
 }
 
+// An empty one is as good as none: editors send it at the end of a file.
+void read_suffix(JsonFields& body, CompletionRequest& request) {
+  auto suffix = body.string("suffix");
+  if (!suffix || suffix->empty()) {
+    return;
+  }
+  const auto is_text = [](const CompletionPrompt& prompt) {
+    return std::holds_alternative<std::string>(prompt);
+  };
+  if (!std::ranges::all_of(request.prompts, is_text)) {
+    body.report().fail(ApiErrorKind::invalid_value,
+                       "suffix needs prompts that are strings, not tokens", "suffix");
+  }
+  request.suffix = std::move(suffix);
+}
+
 void check_prompts_not_empty(const CompletionRequest& request, FieldReport& report) {
+  if (request.suffix) {
+    return;  // the middle may begin the file
+  }
   for (const CompletionPrompt& prompt : request.prompts) {
     if (std::visit([](const auto& value) { return value.empty(); }, prompt)) {
       report.fail(ApiErrorKind::invalid_value, "prompt is empty, want at least one token",
@@ -88,16 +107,13 @@ CompletionRequest read_completion(JsonFields& body, const RequestLimits& limits)
     request.generation.logprobs = static_cast<std::int32_t>(*count);
   }
   read_prompts(body, limits, request);
+  read_suffix(body, request);
   check_prompts_not_empty(request, report);
   request.parse_special = body.boolean("parse_special").value_or(true);
   request.echo = body.boolean("echo").value_or(false);
   if (request.echo && request.generation.logprobs >= 0) {
     report.fail(ApiErrorKind::unsupported_parameter,
                 "echo with logprobs is not supported: prompt tokens are not scored", "logprobs");
-  }
-  const json::value* suffix = body.find("suffix");
-  if (suffix != nullptr && !(suffix->is_string() && suffix->get_string().empty())) {
-    body.reject("suffix", "this version cannot fill in the middle");
   }
   return request;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/json/object.hpp>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -20,8 +21,10 @@ using CompletionPrompt = std::variant<std::string, std::vector<TokenId>>;
 struct CompletionRequest {
   GenerationFields generation;
   std::vector<CompletionPrompt> prompts;  // at least one
-  bool parse_special = true;              // control-token spellings in strings become tokens
-  bool echo = false;                      // the prompt is repeated at the head of the text
+  // What stands behind the text that is asked for; the prompts are strings then, perhaps empty.
+  std::optional<std::string> suffix = {};
+  bool parse_special = true;  // control-token spellings in strings become tokens
+  bool echo = false;          // the prompt is repeated at the head of the text
   std::vector<std::string> ignored;
 };
 

@@ -34,6 +34,7 @@ constexpr const char* kInProgress = "in_progress";
 constexpr const char* kCompleted = "completed";
 constexpr const char* kIncomplete = "incomplete";
 constexpr const char* kFailed = "failed";
+constexpr const char* kCancelled = "cancelled";
 
 json::string json_text(std::string_view text) {
   return json::string(text.data(), text.size());
@@ -103,12 +104,14 @@ std::vector<SseEvent> ResponseReply::end(std::size_t, const AnswerEnd& end,
                                          std::span<const TokenId>, const AnswerUsage&) {
   Events events;
   cut_ = end.reason == FinishReason::length;
-  close_item(cut_, events);
+  cancelled_ = end.reason == FinishReason::cancelled;
+  close_item(cut_ || cancelled_, events);
   return events;
 }
 
 std::vector<SseEvent> ResponseReply::finish(const AnswerUsage& usage) {
-  return terminal(cut_ ? "response.incomplete" : "response.completed", ended_response(usage));
+  return terminal(cut_ || cancelled_ ? "response.incomplete" : "response.completed",
+                  ended_response(usage));
 }
 
 std::vector<SseEvent> ResponseReply::fail(const std::string& error_json) {
@@ -338,10 +341,11 @@ json::object ResponseReply::response_json(const char* status) const {
 }
 
 json::object ResponseReply::ended_response(const AnswerUsage& usage) {
-  json::object response = response_json(cut_ ? kIncomplete : kCompleted);
+  json::object response =
+      response_json(cancelled_ ? kCancelled : (cut_ ? kIncomplete : kCompleted));
   if (cut_) {
     response["incomplete_details"] = json::object{{"reason", "max_output_tokens"}};
-  } else {
+  } else if (!cancelled_) {
     response["completed_at"] = options_.now();
   }
   response["usage"] = response_usage_json(usage);

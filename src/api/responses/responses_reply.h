@@ -3,6 +3,7 @@
 //   response.created, response.in_progress
 //   for each item: output_item.added, its parts and deltas, output_item.done
 //   response.completed | response.incomplete | response.failed, with the whole object
+//   (the last event of a cancelled response is response.incomplete, its status "cancelled")
 //
 // A whole reply is what the last event of its stream would say: both come from the same calls.
 #pragma once
@@ -88,7 +89,8 @@ class ResponseReply final : public ReplyFormat {
   std::int64_t sequence_number_ = 0;
   boost::json::array output_;  // finished items
   std::optional<OpenItem> open_;
-  bool cut_ = false;  // by a limit
+  bool cut_ = false;        // by a limit
+  bool cancelled_ = false;  // by another request
 };
 
 }  // namespace sluice

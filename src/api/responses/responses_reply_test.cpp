@@ -238,6 +238,16 @@ TEST(ResponseReply, CutByALimit) {
   EXPECT_EQ(ended.output().at(0).at("status"), "completed");
 }
 
+TEST(ResponseReply, CancelledByAnotherRequest) {
+  const Client client =
+      streamed(options(), {piece(AnswerPart::content, "He")}, {.reason = FinishReason::cancelled});
+  EXPECT_EQ(client.names().back(), "response.incomplete");
+  EXPECT_EQ(client.response().at("status"), "cancelled");
+  EXPECT_TRUE(client.response().at("incomplete_details").is_null());
+  EXPECT_TRUE(client.response().at("completed_at").is_null());
+  EXPECT_EQ(client.output().at(0).at("status"), "incomplete");
+}
+
 TEST(ResponseReply, FailuresCloseWhatIsOpen) {
   ResponseReply reply = make(options());
   Client client;

@@ -17,9 +17,9 @@ namespace json = boost::json;
 
 // No effect: either nothing here does what they ask for, or they belong to chat requests only.
 constexpr std::string_view kIgnored[] = {
-    "truncation",       "max_tool_calls",        "context_management", "stream_options",
-    "messages",         "response_format",       "logprobs",           "max_tokens",
-    "return_token_ids", "max_completion_tokens", "reasoning_format"};
+    "truncation",   "max_tool_calls",   "context_management",    "stream_options",
+    "service_tier", "messages",         "response_format",       "logprobs",
+    "max_tokens",   "return_token_ids", "max_completion_tokens", "reasoning_format"};
 
 void erase(json::object& object, std::string_view key) {
   object.erase(json::string_view(key.data(), key.size()));

@@ -61,46 +61,64 @@ std::string value_pattern(const ParameterType& type) {
   return pattern;
 }
 
-std::string parameter_pattern(std::string_view key, std::string_view value) {
-  return fmt::format(R"(<parameter={}>\n(?:{})\n<\/parameter>\n)", key, value);
+// How a call is written; patterns.
+struct Form {
+  std::string_view gap;     // between tags
+  std::string_view edge;    // between a tag and a value
+  std::string_view equals;  // in a tag
+};
+
+constexpr Form kTemplateForm{.gap = R"(\n)", .edge = R"(\n)", .equals = "="};
+constexpr Form kFreeForm{.gap = R"([ \t\r\n]{0,8})", .edge = R"(\n?)", .equals = " ?= ?"};
+
+std::string parameter_pattern(const Form& form, std::string_view key, std::string_view value) {
+  return fmt::format(R"(<parameter{}{}>{}(?:{}){}<\/parameter>{})", form.equals, key, form.edge,
+                     value, form.edge, form.gap);
 }
 
-// Everything between "<function=NAME>\n" and "</function>".
-std::string parameters_pattern(const Tool& tool) {
-  std::string pattern;
+// Everything between "<function=NAME>" and "</function>".
+std::string parameters_pattern(const Form& form, const Tool& tool) {
+  std::string pattern(form.gap);
   if (tool.strict) {
     for (const ToolParameter& parameter : tool.parameters) {
       pattern += fmt::format(
-          "(?:{}){}", parameter_pattern(escaped(parameter.name), value_pattern(parameter.type)),
+          "(?:{}){}",
+          parameter_pattern(form, escaped(parameter.name), value_pattern(parameter.type)),
           parameter.required ? "" : "?");
     }
     return pattern;
   }
+  std::string keys;
   for (const ToolParameter& parameter : tool.parameters) {
-    add_choice(pattern, escaped(parameter.name));
+    add_choice(keys, escaped(parameter.name));
   }
-  if (pattern.empty()) {
-    return pattern;
+  if (tool.open) {
+    keys = R"([^ \t\r\n<>=]{1,256})";
   }
-  return fmt::format("(?:{})*", parameter_pattern("(?:" + pattern + ")", kAnyText));
+  if (!keys.empty()) {
+    pattern += fmt::format("(?:{})*", parameter_pattern(form, "(?:" + keys + ")", kAnyText));
+  }
+  return pattern;
 }
 
 }  // namespace
 
 std::string make_call_grammar(const ToolSet& tools, const CallGrammarOptions& options) {
+  const Form& form = options.free_form ? kFreeForm : kTemplateForm;
   std::string functions;
   for (const Tool& tool : tools.tools) {
     const auto& allowed = options.allowed;
     if (allowed.empty() || std::ranges::find(allowed, tool.name) != allowed.end()) {
-      add_choice(functions, escaped(tool.name) + R"(>\n)" + parameters_pattern(tool));
+      add_choice(functions, escaped(tool.name) + ">" + parameters_pattern(form, tool));
     }
   }
   std::string grammar = options.one_call ? "calls: call\n" : "calls: call (\"\\n\" call)*\n";
   grammar += options.may_answer ? "start: TEXT | TEXT calls | calls\nTEXT: /(?:.|\\n)+/\n"
                                 : "start: calls\n";
   grammar += "call: <tool_call> BODY </tool_call>\n";
-  grammar += fmt::format(R"(BODY: /\n<function=(?:{})<\/function>\n/)", functions) + "\n";
-  return grammar;
+  grammar += fmt::format(R"(BODY: /{}<function{}(?:{})<\/function>{}/)", form.gap, form.equals,
+                         functions, form.gap);
+  return grammar + "\n";
 }
 
 }  // namespace sluice

@@ -23,6 +23,8 @@ ToolSet tools() {
   const auto read = schema(R"({"properties":{"path":{"type":"string"},"limit":{}}})");
   declare_tool("read.file", &read, "tool", set, report);
   declare_tool("run", nullptr, "tool", set, report);
+  const auto any = schema(R"({"properties":{"a":{}},"additionalProperties":{"type":"string"}})");
+  declare_tool("any", &any, "tool", set, report);
   const auto typed = schema(R"({"properties":{"n":{"type":"integer"},"e":{"enum":["a/b","c"]},
     "o":{"type":"object"}},"required":["n"]})");
   declare_tool("typed", &typed, "tool", set, report, true);
@@ -72,6 +74,28 @@ TEST(CallGrammar, ParametersInAnyOrderAndTagsInValues) {
   EXPECT_TRUE(accepts(call("read.file")));
   EXPECT_FALSE(accepts(call("read.file", parameter("other", "1"))));
   EXPECT_FALSE(accepts(call("read.file", "<parameter=path>\nunclosed\n")));
+}
+
+TEST(CallGrammar, SchemasMayAllowOtherKeys) {
+  EXPECT_TRUE(accepts(call("any", parameter("b", "1") + parameter("a", "2"))));
+  EXPECT_FALSE(accepts(call("any", parameter("b c", "1"))));
+}
+
+TEST(CallGrammar, InFreeFormWhiteSpaceIsTheModels) {
+  const CallGrammarOptions free{.free_form = true};
+  EXPECT_TRUE(accepts(call("read.file", parameter("path", "a\n</parameter>")), free));
+  for (const char* text : {"<tool_call><function=run></function></tool_call>",
+                           "<tool_call> <function =run>\n</function></tool_call>",
+                           "<tool_call>\n\n<function=read.file><parameter "
+                           "=path>a</parameter></function></tool_call>"}) {
+    EXPECT_TRUE(accepts(text, free)) << text;
+    EXPECT_FALSE(accepts(text)) << text;
+  }
+  EXPECT_TRUE(accepts(
+      "<tool_call><function=typed><parameter=n>1</parameter></function></tool_call>", free));
+  EXPECT_FALSE(accepts("<tool_call><function=typed></function></tool_call>", free));
+  EXPECT_FALSE(accepts("<tool_call><function=walk></function></tool_call>", free));
+  EXPECT_FALSE(accepts("<tool_call><function=run></tool_call>", free));
 }
 
 TEST(CallGrammar, Options) {

@@ -45,6 +45,14 @@ bool is_required(std::string_view key, const json::object& schema) {
          });
 }
 
+// Whether a schema asks for properties that it does not name.
+bool allows_others(const json::object& schema) {
+  const json::value* others = schema.if_contains("additionalProperties");
+  const bool wanted =
+      others != nullptr && (others->is_object() || (others->is_bool() && others->get_bool()));
+  return wanted || schema.contains("patternProperties");
+}
+
 void read_tool(const json::value& value, const std::string& path, ToolSet& tools,
                json::array& prompt_tools, FieldReport& report) {
   if (!value.is_object()) {
@@ -200,14 +208,16 @@ std::optional<Demand> read_demand(JsonFields& body, const ToolSet& tools, ToolUs
   return report.failed() ? std::nullopt : std::optional(std::move(demand));
 }
 
+bool can_compile(const RequestLimits& limits) {
+  return limits.grammars != nullptr && limits.grammars->tokenizer().token_id(kCallOpen) &&
+         limits.grammars->tokenizer().token_id(kCallClose);
+}
+
 std::shared_ptr<const CompiledGrammar> compile_demand(Demand demand, const ToolFields& fields,
                                                       const ToolSet& tools,
                                                       const RequestLimits& limits,
                                                       FieldReport& report) {
-  const bool has_tags = limits.grammars != nullptr &&
-                        limits.grammars->tokenizer().token_id(kCallOpen) &&
-                        limits.grammars->tokenizer().token_id(kCallClose);
-  if (!has_tags) {
+  if (!can_compile(limits)) {
     report.fail(ApiErrorKind::unsupported_parameter,
                 "tool_choice is not supported: this model has no tokens for calls", "tool_choice");
     return nullptr;
@@ -226,11 +236,30 @@ std::shared_ptr<const CompiledGrammar> compile_demand(Demand demand, const ToolF
   return std::move(*grammar);
 }
 
+// Nobody asked for it: where it cannot be, calls are free, and `strict` has no effect.
+std::shared_ptr<const CompiledGrammar> compile_own_calls(const ToolSet& tools, bool one_call,
+                                                         const RequestLimits& limits,
+                                                         FieldReport& report) {
+  if (can_compile(limits)) {
+    const std::string text = make_call_grammar(tools, {.one_call = one_call, .free_form = true});
+    if (auto grammar = limits.grammars->compile({.kind = GrammarKind::lark, .text = text})) {
+      return std::move(*grammar);
+    }
+  }
+  for (std::size_t i = 0; i < tools.tools.size(); ++i) {
+    if (tools.tools[i].strict) {
+      report.ignore(fmt::format("tools[{}].strict", i));
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 ToolFields read_tool_fields(JsonFields& body, const RequestLimits& limits) {
   ToolFields fields;
   auto tools = std::make_shared<ToolSet>();
+  tools->fence_guard = limits.tool_fence_guard;
   if (const json::array* list = body.array("tools")) {
     for (std::size_t i = 0; i < list->size() && !body.report().failed(); ++i) {
       read_tool((*list)[i], fmt::format("tools[{}]", i), *tools, fields.prompt_tools,
@@ -241,6 +270,8 @@ ToolFields read_tool_fields(JsonFields& body, const RequestLimits& limits) {
   if (auto demand = read_demand(body, *tools, fields.use)) {
     fields.use.must_call = demand->call;
     fields.use.grammar = compile_demand(std::move(*demand), fields, *tools, limits, body.report());
+  } else if (!fields.use.forbidden && !tools->tools.empty() && !body.report().failed()) {
+    fields.use.calls = compile_own_calls(*tools, fields.use.one_call, limits, body.report());
   }
   if (!tools->tools.empty()) {
     fields.use.tools = std::move(tools);
@@ -249,6 +280,7 @@ ToolFields read_tool_fields(JsonFields& body, const RequestLimits& limits) {
 }
 
 void take_call_grammar(const ToolUse& use, ConstraintFields& constraint, FieldReport& report) {
+  constraint.calls = use.calls;
   if (use.grammar == nullptr) {
     return;
   }
@@ -285,6 +317,7 @@ void declare_tool(const std::string& name, const json::value* parameters, const 
     return;
   }
   Tool tool{.name = name, .parameters = {}, .strict = strict};
+  tool.open = parameters != nullptr && allows_others(parameters->get_object());
   const json::value* properties =
       parameters != nullptr ? parameters->get_object().if_contains("properties") : nullptr;
   if (properties != nullptr && properties->is_object()) {

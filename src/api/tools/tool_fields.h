@@ -24,6 +24,8 @@ struct ToolUse {
   bool one_call = false;                      // the answer ends after the first call
   bool must_call = false;
   std::shared_ptr<const CompiledGrammar> grammar = {};  // of the content; null: free
+  // Of calls that come by themselves, from <tool_call> on; null: as the model likes.
+  std::shared_ptr<const CompiledGrammar> calls = {};
 };
 
 struct ToolFields {
@@ -33,12 +35,13 @@ struct ToolFields {
 
 // tools, tool_choice and parallel_tool_calls of /v1/chat/completions. Order of tools and of keys
 // stays as sent. Tools with defer_loading can be called, but are not in the prompt.
-// Choices that force a call, or leave some tools out, become a grammar; limits.grammars may be
-// null: then they are refused.
+// Choices that force a call, or leave some tools out, become a grammar of the content; calls of
+// others keep to one, too. limits.grammars may be null: then the former are refused, the latter
+// free.
 ToolFields read_tool_fields(JsonFields& body, const RequestLimits& limits);
 
-// Makes the grammar of the calls, if there is one, that of the content. A call that must come
-// leaves no room for content of another form; calls that may come and another form are refused
+// Gives the answer the grammars of its calls. One of the content takes the place of another form: a
+// call that must come leaves no room for it; calls that may come and another form are refused
 // together.
 void take_call_grammar(const ToolUse& use, ConstraintFields& constraint, FieldReport& report);
 

@@ -19,7 +19,8 @@ struct ToolParameter {
 struct Tool {
   std::string name;
   std::vector<ToolParameter> parameters;
-  bool strict = false;  // calls that are forced follow the schema
+  bool open = false;    // others than these are fine too
+  bool strict = false;  // calls follow the schema wherever a grammar holds
 
   // Null when the schema does not name it.
   const ToolParameter* find(std::string_view parameter) const;

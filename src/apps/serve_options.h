@@ -1,0 +1,34 @@
+// The flags of `sluice serve`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "apps/model_loader.h"
+#include "engine/engine.h"
+#include "server/server_config.h"
+
+namespace CLI {
+class App;
+}
+
+namespace sluice::apps {
+
+struct ServeOptions {
+  RuntimeOptions runtime;
+  ServerConfig server;
+  EngineConfig engine = {.context_max = 0};  // 0: kDefaultContext, or what the model has
+  std::string name;                          // empty: that of the directory
+  std::vector<std::string> aliases;
+  std::string api_key_file;
+  std::int64_t body_mib_max = 128;
+  std::int64_t body_memory_mib = 0;  // 0: kBodiesAtOnce of the largest
+  std::int64_t cache_mib = 2048;
+  std::string log_level = "info";
+};
+
+// Ranges are checked while parsing.
+void add_serve_options(CLI::App& command, ServeOptions& options);
+
+}  // namespace sluice::apps

@@ -1,0 +1,92 @@
+// What flags decide for requests that leave it open, and small fields of requests.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/json/parse.hpp>
+
+#include "server/test_server.h"
+
+namespace sluice {
+namespace {
+
+namespace json = boost::json;
+
+constexpr const char* kChat = "/v1/chat/completions";
+
+TEST_F(ServerTest, TheIdInTheBodyIsTheRequests) {
+  engine_.set_script({.tokens = tokens("x")});
+  start();
+  const TestReply reply = post(kChat, chat(R"("request_id":"mine-7")"), "x-request-id: other\r\n");
+  EXPECT_EQ(reply.header("x-request-id"), "mine-7");
+  EXPECT_EQ(engine_.requests().back().id, "mine-7");
+  EXPECT_EQ(post(kChat, chat(R"("request_id":"two words")")).json().at("error").at("param"),
+            "request_id");
+}
+
+TEST_F(ServerTest, AServiceTierIsAnsweredWithOurs) {
+  engine_.set_script({.tokens = tokens("x")});
+  start();
+  EXPECT_EQ(post(kChat, chat(R"("service_tier":"flex")")).json().at("service_tier"), "default");
+  EXPECT_FALSE(post(kChat, chat()).json().as_object().contains("service_tier"));
+  const TestReply stream = post(kChat, chat(R"("service_tier":"auto","stream":true)"));
+  EXPECT_EQ(json::parse(stream.events().front()).at("service_tier"), "default");
+}
+
+TEST_F(ServerTest, OverflowMayBeRefused) {
+  engine_.set_script({.tokens = tokens("x")});
+  config_.reject_overflow = true;
+  start();
+  EXPECT_EQ(post(kChat, chat(R"("max_tokens":100)")).status, 200);
+  EXPECT_EQ(post(kChat, chat()).status, 200) << "the rest of the context fits always";
+  const TestReply reply = post(kChat, chat(R"("max_tokens":250)"));
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_EQ(reply.json().at("error").at("code"), "context_length_exceeded");
+  EXPECT_THAT(std::string(reply.json().at("error").at("message").as_string()),
+              ::testing::HasSubstr("250 in the completion"));
+}
+
+TEST_F(ServerTest, SamplingThatIsLeftOpen) {
+  config_.sampling.thinking.temperature = 1.0F;
+  config_.sampling.thinking.top_k = 20;
+  config_.sampling.direct.temperature = 0.5F;
+  config_.choices_max = 2;
+  engine_.set_script({.tokens = tokens("x")});
+  start();
+  const auto sampling = [this](const std::string& fields) {
+    EXPECT_EQ(post(kChat, chat(fields)).status, 200);
+    return engine_.requests().back().sampling;
+  };
+  EXPECT_EQ(sampling("").temperature, 1.0F);
+  EXPECT_EQ(sampling("").top_k, 20);
+  EXPECT_EQ(sampling(R"("temperature":0)").temperature, 0.0F);
+  EXPECT_EQ(sampling(R"("enable_thinking":false)").temperature, 0.5F);
+  EXPECT_EQ(post(kChat, chat(R"("n":2)")).status, 200);
+  EXPECT_EQ(post(kChat, chat(R"("n":3)")).json().at("error").at("param"), "n");
+}
+
+TEST_F(ServerTest, ReasoningOfEarlierTurnsMayStay) {
+  const std::string body =
+      R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b",)"
+      R"("reasoning_content":"because"},{"role":"user","content":"c"}])";
+  const std::string tools = R"(,"tools":[{"type":"function","function":{"name":"f"}}])";
+  const auto keeps = [&](const std::string& more) {
+    const json::value reply = post("/apply-template", body + more + "}").json();
+    return reply.at("prompt").as_string().find("because") != std::string::npos;
+  };
+  start();
+  EXPECT_FALSE(keeps(""));
+  EXPECT_FALSE(keeps(tools));
+  shut_down();
+  config_.chat.conversation.preserve_thinking = PreserveThinking::with_tools;
+  start();
+  EXPECT_FALSE(keeps(""));
+  EXPECT_TRUE(keeps(tools));
+  EXPECT_FALSE(keeps(tools + R"(,"chat_template_kwargs":{"preserve_thinking":false})"));
+  shut_down();
+  config_.chat.conversation.preserve_thinking = PreserveThinking::always;
+  start();
+  EXPECT_TRUE(keeps(""));
+}
+
+}  // namespace
+}  // namespace sluice
