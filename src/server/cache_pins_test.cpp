@@ -46,8 +46,9 @@ class CachePins : public ServerTest {
   // The first whole blocks of what a chat request computes.
   std::vector<TokenId> chat_tokens(const std::string& fields, std::size_t count) {
     const TestReply reply = post("/apply-template", "{" + fields + R"(,"return_tokens":true})");
+    const auto json = reply.json();  // outlives the loop
     std::vector<TokenId> ids;
-    for (const auto& id : reply.json().at("tokens").as_array()) {
+    for (const auto& id : json.at("tokens").as_array()) {
       ids.push_back(static_cast<TokenId>(id.as_int64()));
     }
     EXPECT_GE(ids.size(), count);

@@ -14,53 +14,77 @@ from pathlib import Path
 from test_data import EMBEDDED, TEXT_FILES, random_config
 
 HIDDEN = 256
+PIECE = 4  # characters of a token of the script
 ONE, MINUS_ONE = 0x3F80, 0xBF80  # bfloat16
 
 
 def byte_alphabet():
-    """Character of a byte-level tokenizer -> byte."""
+    """Byte -> character of a byte-level tokenizer."""
     plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [b for b in range(256) if b not in plain]
-    return {chr(b): b for b in plain} | {chr(256 + i): b for i, b in enumerate(others)}
+    return {b: chr(b) for b in plain} | {b: chr(256 + i) for i, b in enumerate(others)}
 
 
 class Vocabulary:
-    def __init__(self, directory=EMBEDDED):
-        described = json.loads((directory / "tokenizer.json").read_text(encoding="utf-8"))
-        alphabet = byte_alphabet()
-        self.ids = {bytes(alphabet[c] for c in text): i for text, i in described["model"]["vocab"].items()}
-        self.added = {entry["content"]: entry["id"] for entry in described["added_tokens"]}
+    """The embedded model's, where it must be with tokens of the script's own in the place of those it learnt last."""
+
+    def __init__(self):
+        self.described = json.loads((EMBEDDED / "tokenizer.json").read_text(encoding="utf-8"))
+        self.ids = self.described["model"]["vocab"]
+        self.added = {entry["content"]: entry["id"] for entry in self.described["added_tokens"]}
+        self.learnt_last = sorted(self.ids, key=self.ids.get)
+        self.spelling = byte_alphabet()
+
+    def spelled(self, text):
+        return "".join(self.spelling[b] for b in text.encode())
+
+    def script(self, parts, first):
+        """Ids of the parts, names of added tokens or texts: known tokens if there is a cut in which none comes twice, else
+        pieces of their own. `first` is taken."""
+        return self.distinct_tokens(list(parts), {first}) or [
+            token for part in parts for token in ([self.added[part]] if part in self.added else self.pieces(part))]
 
     def distinct_tokens(self, parts, used):
-        """Ids of the parts: names of added tokens, or texts to be cut into tokens not used yet."""
         if not parts:
             return []
-        if parts[0] in self.added:
-            token = self.added[parts[0]]
+        text = parts[0]
+        if text in self.added:
+            token = self.added[text]
             rest = self.distinct_tokens(parts[1:], used | {token})
             return None if rest is None or token in used else [token, *rest]
-        text = parts[0].encode()
         for size in range(len(text), 0, -1):
-            token = self.ids.get(text[:size])
+            token = self.ids.get(self.spelled(text[:size]))
             if token is None or token in used:
                 continue
-            left = [text[size:].decode()] if size < len(text) else []
-            rest = self.distinct_tokens([*left, *parts[1:]], used | {token})
+            rest = self.distinct_tokens([*([text[size:]] if size < len(text) else []), *parts[1:]], used | {token})
             if rest is not None:
                 return [token, *rest]
         return None
 
+    def pieces(self, text):
+        cut = [text[i:i + PIECE] for i in range(0, len(text), PIECE)]
+        return [self.ids.get(piece) or self.replace_last(piece) for piece in map(self.spelled, cut)]
+
+    def replace_last(self, spelling):
+        """The id of the token learnt last, which is spelt like that from now on."""
+        last = self.learnt_last.pop()
+        model = self.described["model"]
+        model["merges"] = [merge for merge in model["merges"] if last not in (*merge, "".join(merge))]
+        self.ids[spelling] = self.ids.pop(last)
+        return self.ids[spelling]
+
 
 def write_scripted_model(directory, parts, after):
-    """`parts` as in distinct_tokens(); said after a prompt that ends with the token of the text `after`.
+    """`parts` as in Vocabulary.script(); said after a prompt that ends with the token of the text `after`.
     Returns the ids of the script, the end token not among them."""
     directory = Path(directory)
     vocabulary = Vocabulary()
-    first = vocabulary.ids[after.encode()]
-    script = vocabulary.distinct_tokens(list(parts), {first})
-    assert script, "no cut into tokens of which none comes twice"
+    first = vocabulary.ids[vocabulary.spelled(after)]
+    script = vocabulary.script(parts, first)
+    assert len(set(script)) == len(script), "a token comes twice"
     for name in TEXT_FILES:
         shutil.copy(EMBEDDED / name, directory / name)
+    (directory / "tokenizer.json").write_text(json.dumps(vocabulary.described), encoding="utf-8")
     config = random_config()
     config["tie_word_embeddings"] = config["text_config"]["tie_word_embeddings"] = False
     config["text_config"]["hidden_size"] = HIDDEN

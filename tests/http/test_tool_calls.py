@@ -241,7 +241,7 @@ def scripted_call(directory, parts, tools, **fields):
 def test_a_call_of_its_own_names_a_declared_tool(tmp_path):
     """The model would call `lost`, which is not there."""
     tools = [{"type": "function", "function": {"name": "look"}}]
-    call = scripted_call(tmp_path, ["<tool_call>", "\n<function=lost>\n</function>\n", "</tool_call>"], tools)
+    call = scripted_call(tmp_path, ["<tool_call>", "<function=lost>\n</function>", "</tool_call>"], tools)
     assert (call.name, call.arguments) == ("look", "{}")
 
 
@@ -249,7 +249,7 @@ def test_a_call_of_its_own_to_a_strict_tool_follows_the_schema(tmp_path):
     """The model would leave out what is required."""
     tools = [{"type": "function", "function": {"name": "look", "strict": True, "parameters": {
         "type": "object", "properties": {"at": {"enum": ["sea", "sky"]}}, "required": ["at"]}}}]
-    call = scripted_call(tmp_path, ["<tool_call>", "\n<function=look>\n</function>\n", "</tool_call>"], tools)
+    call = scripted_call(tmp_path, ["<tool_call>", "<function=look></function>\n", "</tool_call>"], tools)
     assert json.loads(call.arguments) in ({"at": "sea"}, {"at": "sky"})
 
 

@@ -3,15 +3,15 @@
     python tools/tiny-model/evaluate.py --model DIR          # torch, in this process
     python tools/tiny-model/evaluate.py --url http://localhost:8080 --model DIR
 
-Prints a Markdown table; --json FILE keeps every case. With --url a running server answers: token-id
-prompts by /v1/completions, cases with pictures by /v1/chat/completions.
+Prints a Markdown table; --json FILE keeps every case. With --url a running server answers, by
+/v1/chat/completions: it renders the messages, cuts them into tokens and reads the calls out of the
+answer itself.
 """
 import argparse
 import base64
 import io
 import json
 import random
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -83,50 +83,68 @@ class Local:
 class Server:
     """A running server."""
 
-    def __init__(self, url, renderer):
-        self.url, self.renderer = url.rstrip("/"), renderer
+    def __init__(self, url):
+        self.url = url.rstrip("/")
 
-    def post(self, path, body):
-        body = {"max_tokens": MOST_TOKENS, "temperature": 0, **body}
-        request = urllib.request.Request(self.url + path, json.dumps(body).encode(),
+    def text(self, case):
+        """The answer as the model wrote it, put together again from the parts of the reply."""
+        made = case.conversation
+        message = self.ask({
+            "messages": openai_messages(made), "temperature": 0, "max_tokens": MOST_TOKENS,
+            "chat_template_kwargs": {"enable_thinking": made.thinking, "preserve_thinking": made.preserve},
+            **({"tools": made.tools} if made.tools else {})})
+        text = (message["content"] or "") + "".join(map(call_text, message.get("tool_calls", ())))
+        reasoning = message.get("reasoning_content")
+        return f"{reasoning}\n</think>\n\n{text}" if reasoning else text
+
+    def ask(self, body):
+        request = urllib.request.Request(self.url + "/v1/chat/completions", json.dumps(body).encode(),
                                          {"Content-Type": "application/json"})
         try:
             with urllib.request.urlopen(request) as reply:
-                return json.load(reply)["choices"][0]
+                return json.load(reply)["choices"][0]["message"]
         except urllib.error.HTTPError as error:
-            sys.exit(f"{path}: {error.code} {error.read().decode()}")
+            raise RuntimeError(f"{self.url}: {error.code} {error.read().decode()}") from error
 
-    def text(self, case):
-        made = case.conversation
-        if not made.images:
-            ids, _ = self.renderer.prompt(made)
-            choice = self.post("/v1/completions", {"prompt": ids, "return_token_ids": True})
-            made = [token for token in choice["token_ids"] if token != self.renderer.im_end]
-            return self.renderer.decode(made)
-        images = iter(made.images)
-        messages = [self.with_urls(message, images) for message in shown(made.messages, made.thinking)]
-        message = self.post("/v1/chat/completions", {
-            "messages": messages, "chat_template_kwargs": {"enable_thinking": made.thinking}})["message"]
-        reasoning = message.get("reasoning_content")
-        return f"{reasoning}\n</think>\n\n{message['content']}" if reasoning else message["content"]
 
-    @staticmethod
-    def with_urls(message, images):
-        if isinstance(message["content"], str):
-            return message
-        parts = []
-        for part in message["content"]:
-            if part["type"] == "image":
-                file = io.BytesIO()
-                Image.fromarray(next(images)).save(file, "png")
-                data = base64.b64encode(file.getvalue()).decode()
-                part = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
-            parts.append(part)
-        return {**message, "content": parts}
+def openai_messages(conversation):
+    """The messages in the form of the API: calls with ids and arguments as JSON text, pictures as data URIs."""
+    images = iter(conversation.images)
+    messages, open_calls, count = [], [], 0
+    for message in shown(conversation.messages, conversation.thinking):
+        message = dict(message)
+        if message.get("tool_calls"):
+            open_calls = [f"call_{count + i}" for i in range(len(message["tool_calls"]))]
+            count += len(open_calls)
+            message["tool_calls"] = [
+                {"id": id, "type": "function",
+                 "function": {"name": call["name"], "arguments": json.dumps(call["arguments"])}}
+                for id, call in zip(open_calls, message["tool_calls"])]
+        elif message["role"] == "tool":
+            message["tool_call_id"] = open_calls.pop(0)
+        if not isinstance(message["content"], str):
+            message["content"] = [part if part["type"] != "image" else
+                                  {"type": "image_url", "image_url": {"url": data_uri(next(images))}}
+                                  for part in message["content"]]
+        messages.append(message)
+    return messages
+
+
+def data_uri(pixels):
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "png")
+    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
+
+
+def call_text(call):
+    arguments = json.loads(call["function"]["arguments"])
+    parameters = "".join(f"<parameter={k}>\n{v if isinstance(v, str) else json.dumps(v)}\n</parameter>\n"
+                         for k, v in arguments.items())
+    return f"<tool_call>\n<function={call['function']['name']}>\n{parameters}</function>\n</tool_call>"
 
 
 def run_row(backend, cases, parallel):
-    """What became of each case."""
+    """What became of each case. Deterministic, if the backend is."""
     def one(case):
         start = time.time()
         text = backend.text(case)
@@ -155,7 +173,7 @@ def main():
     args = ap.parse_args()
 
     renderer = Renderer(args.model)
-    backend = Server(args.url, renderer) if args.url else Local(args.model, renderer)
+    backend = Server(args.url) if args.url else Local(args.model, renderer)
     everything = {}
     print("| skill | right % | bar % | cases |\n|---|---|---|---|")
     for row, (skill, length, turns, bar) in ROWS.items():

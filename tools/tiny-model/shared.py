@@ -33,7 +33,13 @@ class Shared:
     def state(self):
         return views(self.flat_state, self.state_shapes)
 
-    def start(self, seed):
+    def start(self, seed, model_dir=None):
+        """Random weights, or those of an exported model."""
+        if model_dir:
+            with safe_open(os.path.join(model_dir, "model.safetensors"), "pt") as file:
+                for name, target in self.weights().items():
+                    target.copy_(file.get_tensor(name))
+            return
         for name, value in initial_weights(seed).items():
             self.weights()[name].copy_(value)
 

@@ -1,10 +1,11 @@
 """Trains the tiny model on generated conversations.
 
-    python tools/tiny-model/train.py --out DIR (--minutes M | --tokens MILLIONS) [--seed N] [--resume]
+    python tools/tiny-model/train.py --out DIR (--minutes M | --tokens MILLIONS) [--seed N] [--resume | --start MODEL]
 
 Needs the tokenizer in models/tiny (or --model-dir). Writes DIR/training.safetensors every five minutes
-and at the end; with --resume a stopped run goes on from it. One process per core works on its own
-batches; gradients are summed in shared memory and each process updates its share of the weights.
+and at the end; with --resume a stopped run goes on from it. --start begins a new run from the weights of an
+exported model. One process per core works on its own batches; gradients are summed in shared memory and
+each process updates its share of the weights.
 
 With --tokens a run on the same kind of machine and number of workers gives the same bits, unless it was
 resumed: the streams of examples start anew then, with another seed. With --minutes the learning rate
@@ -191,7 +192,9 @@ def arguments():
     budget.add_argument("--minutes", type=float)
     budget.add_argument("--tokens", type=float, help="millions")
     ap.add_argument("--seed", type=int, default=1)
-    ap.add_argument("--resume", action="store_true")
+    beginning = ap.add_mutually_exclusive_group()
+    beginning.add_argument("--resume", action="store_true")
+    beginning.add_argument("--start", metavar="MODEL", help="directory of an exported model")
     ap.add_argument("--model-dir", default=TINY)
     ap.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     return ap.parse_args()
@@ -206,7 +209,7 @@ def main():
     if options.resume:
         counters = shared.load(os.path.join(options.out, "training.safetensors"))
     else:
-        shared.start(options.seed)
+        shared.start(options.seed, options.start)
     if native.available():
         native.library()  # compiled once, before the workers start
     os.environ["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1"  # of the workers: a third faster with large pages

@@ -48,7 +48,7 @@ await runCases({
   "message stream helper accumulates calls": async () => {
     const whole = await streamEqualsWhole({
       tools: [{ name: "look", strict: true, input_schema: { type: "object", properties: { at: { enum: ["sea", "sky"] } }, required: ["at"] } }],
-      tool_choice: { type: "any" }, max_tokens: 300 });
+      tool_choice: { type: "any", disable_parallel_tool_use: true }, max_tokens: 300 });
     assert.equal(whole.stop_reason, "tool_use");
     assert.ok(["sea", "sky"].includes(whole.content.at(-1).input.at));
   },

@@ -57,6 +57,11 @@ NAMED = ("title topic owner group floor shelf row page line kind team address st
 RESULT_KEYS = ("status place price total level number result state date owner score colour temperature").split()
 
 
+def named(w):
+    """A parameter that is asked for by its name; a made-up one can only be copied."""
+    return w.draw(lambda: w.pick(NAMED)) if w.chance(0.5) else w.made_up().lower()
+
+
 def draw_tool(w):
     """A tool of this split: (name, verb, noun, its parameters, which of them are required)."""
     name = w.draw(lambda: f"{w.pick(list(VERBS))}_{w.pick(NOUNS)}")
@@ -64,7 +69,7 @@ def draw_tool(w):
     count = w.pick([0, 1, 1, 1, 2, 2, 3])
     parameters = []
     while len(parameters) < count:
-        parameter = w.draw(lambda: w.pick(NAMED)) if w.chance(0.3) else w.pick(list(PARAMETERS))
+        parameter = named(w) if w.chance(0.4) else w.pick(list(PARAMETERS))
         parameters += [parameter] if parameter not in parameters else []
     required = [p for i, p in enumerate(parameters) if i == 0 or w.chance(0.6)]
     return name, verb, noun, parameters, required

@@ -20,27 +20,34 @@ KNOWN = {  # question: one word
 TOLD = [("The {t} is {v}. What colour is the {t}?", COLOURS), ("I have a {v}. What animal do I have?", ANIMALS),
         ("We eat {v} today. What do we eat?", FOODS), ("{p} lives in {v}. Where does {p} live?", CITIES),
         ("My {t} is {v}. What colour is my {t}?", COLOURS), ("{p} has a {v}. What animal does {p} have?", ANIMALS),
-        ("{p} likes {v}. What does {p} like?", FOODS), ("I bought a {v} {t}. What colour is it?", COLOURS)]
+        ("{p} likes {v}. What does {p} like?", FOODS), ("I bought a {v} {t}. What colour is it?", COLOURS),
+        ("I saw a {v}. Which animal did I see?", ANIMALS), ("{p} has a {v} {t}. What colour is it now?", COLOURS),
+        ("I painted the {t} {v}. Which colour is it?", COLOURS), ("{p} sees the {v}. What does {p} see?", ANIMALS)]
 RARE_TOLD = [("{p} sees a {v}. Which animal does {p} see?", ANIMALS), ("I painted my {t} {v}. What colour is it now?",
                                                                        COLOURS)]
 GREETINGS = ["Hello", "Hi", "Hello!", "Hi!", "Good morning", "hello"]
 
 CAPITALS = ["Answer in capitals.", "Answer in capital letters.", "Always write in capitals.",
             "Write everything in capitals.",
-            "Use only capital letters.", "You answer in capital letters.", "Please answer in capitals."]
+            "Use only capital letters.", "You answer in capital letters.", "Please answer in capitals.",
+            "Every answer is in capitals.", "Write in capital letters only.", "Your answers are in capitals."]
 RARE_CAPITALS = ["All your answers are in capital letters.", "Only write capitals."]
 AS_JSON = ['Answer as JSON: {"answer": ...}', 'Answer in JSON with the key "answer".', "Answer in JSON.",
            "Reply in JSON.",
-           'Always answer with a JSON object {"answer": ...}.', "Your answers are JSON.", "Write JSON only."]
+           'Always answer with a JSON object {"answer": ...}.', "Your answers are JSON.", "Write JSON only.", "Please write JSON.",
+           'Give the answer as JSON with the key "answer".', "Every answer is JSON."]
 RARE_JSON = ["Please reply in JSON.", 'Give every answer as JSON, like {"answer": ...}.']
 ONE_WORD = ["Answer in one word.", "Answer with one word.", "Use one word only.", "Reply with a single word.",
-            "One word answers only.", "Always answer in one word."]
+            "One word answers only.", "Always answer in one word.",
+            "Please answer in one word.", "Say only one word.", "A single word is the answer."]
 RARE_ONE_WORD = ["Answer with a single word.", "Only one word, please."]
 BEGIN = ["Begin every answer with {w}.", "Start every answer with {w}.", "Start with the word {w}.",
-         "Begin each answer with the word {w}.", "Always begin with {w}."]
+         "Begin each answer with the word {w}.", "Always begin with {w}.",
+         "Say {w} first.", "Your answers begin with {w}.", "{w} is the first word of every answer."]
 RARE_BEGIN = ["Every answer begins with {w}.", "Say {w} first in every answer."]
 END = ["End every answer with {w}.", "End each answer with the word {w}.", "Always end with {w}.",
-       "Finish every answer with {w}.", "The last word of your answer is {w}."]
+       "Finish every answer with {w}.", "The last word of your answer is {w}.",
+       "Say {w} at the end.", "Your answers end with {w}.", "{w} is the last word of every answer."]
 RARE_END = ["Every answer ends with {w}.", "Say {w} at the end of every answer."]
 
 
