@@ -19,7 +19,8 @@ constexpr std::size_t kRequestsMax = 64;
 // One line for each request, with everything a handler sees but random ids.
 std::vector<std::string> read(std::string_view bytes, std::size_t step) {
   using Step = sluice::RequestReader::Step;
-  sluice::RequestReader reader(kLimits);
+  sluice::BodyBudget budget(kLimits.body_bytes_max);
+  sluice::RequestReader reader(kLimits, budget);
   std::vector<std::string> requests;
   std::size_t at = 0;
   while (requests.size() < kRequestsMax) {

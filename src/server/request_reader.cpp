@@ -11,6 +11,10 @@ namespace {
 
 namespace http = boost::beast::http;
 
+// What a body in chunks ends with at the least. The parser must not get less at once: it asserts
+// that a last chunk it has seen a part of is there as a whole.
+constexpr std::string_view kLastChunk = "0\r\n\r\n";
+
 std::string text(boost::beast::string_view view) {
   return {view.data(), view.size()};
 }
@@ -65,7 +69,8 @@ RequestReader::Step RequestReader::advance() {
     buffer_.erase(0, std::min(buffer_.find_first_not_of("\r\n"), buffer_.size()));
   }
   while (!parser_->is_done()) {
-    if (buffer_.empty()) {
+    const bool in_chunks = has_headers_ && parser_->chunked();
+    if (buffer_.empty() || (in_chunks && buffer_.size() < kLastChunk.size())) {
       return Step::more;
     }
     started_ = true;
