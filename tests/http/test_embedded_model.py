@@ -32,7 +32,7 @@ FLOORS = {
 
 @pytest.fixture(scope="module")
 def embedded():
-    process = ServerProcess("--context", 16384, model=EMBEDDED)
+    process = ServerProcess("--context", 16384, "--threads", 1, model=EMBEDDED)
     yield process
     assert process.stop() == 0, "".join(process.log)
 
