@@ -13,10 +13,6 @@ void add_delta(AnswerDelta delta, std::vector<AnswerDelta>& deltas) {
   }
 }
 
-std::vector<std::string> stops_if(bool wanted, const AnswerRules& rules) {
-  return wanted ? rules.stop : std::vector<std::string>{};
-}
-
 }  // namespace
 
 bool AnswerDelta::take(AnswerDelta& more) {
@@ -30,8 +26,9 @@ bool AnswerDelta::take(AnswerDelta& more) {
 
 AnswerParser::AnswerParser(AnswerRules rules)
     : rules_(std::move(rules)),
-      input_stops_(stops_if(rules_.stop_everywhere, rules_), rules_.keep_stop_text),
-      content_stops_(stops_if(!rules_.stop_everywhere, rules_), rules_.keep_stop_text),
+      input_stops_(rules_.stop_everywhere ? rules_.stop : std::vector<std::string>{},
+                   rules_.keep_stop_text),
+      content_stops_(rules_.stop, rules_.keep_stop_text),
       splitter_(rules_.starts_inside_reasoning, rules_.tools) {}
 
 std::vector<AnswerDelta> AnswerParser::append(const TokenEvent& token, std::string_view text) {
@@ -69,7 +66,7 @@ std::vector<AnswerDelta> AnswerParser::finish(std::string_view tail, bool cut) {
   text += input_stops_.finish();
   take_segments(splitter_.append(text), deltas);
   take_segments(splitter_.finish(cut), deltas);
-  if (!has_ended()) {
+  if (!content_stops_.matched() && !has_only_call()) {
     let_out_content(content_stops_.finish(), deltas);
   }
   let_out_space(deltas);
@@ -77,7 +74,7 @@ std::vector<AnswerDelta> AnswerParser::finish(std::string_view tail, bool cut) {
 }
 
 const std::optional<std::string>& AnswerParser::stop_text() const {
-  return input_stops_.matched() ? input_stops_.matched() : content_stops_.matched();
+  return content_stops_.matched() ? content_stops_.matched() : input_stops_.matched();
 }
 
 void AnswerParser::take_segments(const std::vector<AnswerSegment>& segments,

@@ -117,8 +117,8 @@ class AnswerParser {
   std::vector<TokenId> tokens_between(std::size_t begin, std::size_t end) const;
 
   AnswerRules rules_;
-  StopMatcher input_stops_;
-  StopMatcher content_stops_;
+  StopMatcher input_stops_;    // tags and reasoning too
+  StopMatcher content_stops_;  // always: a dropped tag may join a stop text that the input has not
   AnswerSplitter splitter_;
   std::int64_t token_count_ = 0;
   std::int64_t reasoning_token_count_ = 0;

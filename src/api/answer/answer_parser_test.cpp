@@ -146,6 +146,27 @@ TEST(AnswerParser, StopTextsAreNotLookedForInReasoning) {
   EXPECT_EQ(everywhere.stop_text(), "END");
 }
 
+TEST(AnswerParser, ADroppedTagMakesNoStopTextInContent) {
+  const std::vector<std::vector<std::string>> splits{
+      {"</think>oneEN</think>D two"},
+      {"</think>one", "E", "N</th", "ink>", "D", " two"},
+  };
+  for (const std::vector<std::string>& pieces : splits) {
+    for (const bool everywhere : {false, true}) {
+      AnswerParser parser(
+          {.starts_inside_reasoning = true, .stop = {"END"}, .stop_everywhere = everywhere});
+      EXPECT_EQ(parse(parser, pieces).parts, (Parts{"", "one"}));
+      EXPECT_EQ(parser.stop_text(), "END");
+    }
+  }
+}
+
+TEST(AnswerParser, AStopTextLetsOutWhatWasHeldBackForAnother) {
+  AnswerParser parser(
+      {.starts_inside_reasoning = true, .stop = {"END", "xEN?"}, .stop_everywhere = true});
+  EXPECT_EQ(parse(parser, {"</think>", "xEN", "END"}).parts.content, "xEN");
+}
+
 TEST(AnswerParser, StopTextMayBeKept) {
   AnswerParser parser({.stop = {"END"}, .keep_stop_text = true});
   EXPECT_EQ(parse(parser, {"aEN", "Db"}).parts.content, "aEND");
