@@ -15,7 +15,8 @@ LENGTHS = [
     (0.82, {512: 0.45, 1024: 0.2, 2048: 0.15, 4096: 0.12, 8192: 0.08}),
     (1.00, {512: 0.45, 1024: 0.15, 2048: 0.1, 4096: 0.08, 8192: 0.07, 16384: 0.06, 32768: 0.05, 65536: 0.04}),
 ]
-WARM_UP, DECAY_FROM = 0.01, 0.55
+WARM_UP, DECAY_FROM = 0.01, 0.5
+SKIPPED_WHEN_STARTED = 0.10  # of LENGTHS, by a run that begins with trained weights
 SECOND_DRAFT_FROM, SECOND_DRAFT_MAX = 0.5, 512  # share of the budget, longest bucket
 DRAFT_WEIGHTS = 0.2, 0.1
 

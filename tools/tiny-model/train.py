@@ -64,7 +64,8 @@ class Worker:
         numbers = self.shared.numbers[self.rank]
         numbers.zero_()
         self.shared.flat_gradients[self.rank].zero_()
-        lengths = schedule.lengths_of_step(self.options.seed, self.counters["step"], used, self.options.workers)
+        along = max(used, schedule.SKIPPED_WHEN_STARTED) if self.options.start else used
+        lengths = schedule.lengths_of_step(self.options.seed, self.counters["step"], along, self.options.workers)
         for length in lengths:
             self.add(length, used, numbers)
         self.barrier.wait()

@@ -4,21 +4,29 @@ from skills.session import Session, ask, tells
 ADD = ["What is {a} + {b}?", "{a} + {b} = ?", "{a}+{b}", "What is {a} plus {b}?", "Add {a} and {b}.",
        "How much is {a} plus {b}?", "Calculate {a} + {b}.", "what is {a}+{b}", "Please add {a} and {b}.",
        "Tell me the sum of {a} and {b}.", "Tell me what {a} + {b} is.", "What do I get for {a} plus {b}?",
-       "What does {a} + {b} make?", "Give me {a} + {b}."]
+       "What does {a} + {b} make?", "Give me {a} + {b}.", "Tell me what {a} plus {b} is.", "Can you add {a} and {b}?",
+       "I need {a} + {b}.", "{a} plus {b}?", "Say what {a} plus {b} makes.", "{a} and {b} together?",
+       "What do we get for {a} + {b}?"]
 RARE_ADD = ["What do you get for {a} + {b}?", "Tell me {a} plus {b}."]
 SUBTRACT = ["What is {a} - {b}?", "{a} - {b} = ?", "{a}-{b}", "What is {a} minus {b}?", "Subtract {b} from {a}.",
             "How much is {a} minus {b}?", "Calculate {a} - {b}.", "what is {a}-{b}", "Take {b} away from {a}.",
             "Tell me what {a} - {b} is.", "What do I get for {a} minus {b}?", "What is left of {a} without {b}?",
-            "Give me {a} - {b}."]
+            "Give me {a} - {b}.", "Tell me what {a} minus {b} is.", "Can you subtract {b} from {a}?",
+            "I need {a} - {b}.", "{a} minus {b}?", "Say what {a} minus {b} makes.", "{a} less {b}?", "What do we get for {a} minus {b}?"]
 RARE_SUBTRACT = ["What do you get for {a} - {b}?", "Tell me {a} minus {b}."]
 LARGER = ["Which is larger, {a} or {b}?", "Which number is larger: {a} or {b}?", "What is more, {a} or {b}?",
           "Is {a} or {b} larger?", "Compare {a} and {b}: which is larger?",
           "Give me the larger number: {a} or {b}", "Tell me which is larger: {a} or {b}.",
-          "The larger of {a} and {b}?", "Find the larger of {a} and {b}."]
+          "The larger of {a} and {b}?", "Find the larger of {a} and {b}.", "Give me the larger of {a} and {b}.",
+          "Say the larger of {a} and {b}.", "Tell me the larger number: {a} or {b}?",
+          "I want the larger of {a} and {b}.", "Show me the larger of {a} and {b}.", "What is the larger of {a} and {b}?"]
 SMALLER = ["Which is smaller, {a} or {b}?", "Which number is smaller: {a} or {b}?", "What is less, {a} or {b}?",
            "Is {a} or {b} smaller?", "Compare {a} and {b}: which is smaller?",
            "Give me the smaller number: {a} or {b}", "Tell me which is smaller: {a} or {b}.",
-           "The smaller of {a} and {b}?", "Find the smaller of {a} and {b}."]
+           "The smaller of {a} and {b}?", "Find the smaller of {a} and {b}.", "Give me the smaller of {a} and {b}.",
+           "Say the smaller of {a} and {b}.", "Tell me the smaller number: {a} or {b}?",
+           "I want the smaller of {a} and {b}.", "Show me the smaller of {a} and {b}.",
+           "What is the smaller of {a} and {b}?"]
 RARE_LARGER = ["Tell me the larger of {a} and {b}."]
 RARE_SMALLER = ["Tell me the smaller of {a} and {b}."]
 PLACES = ["Ones", "Tens", "Hundreds", "Thousands"]

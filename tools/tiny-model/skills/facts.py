@@ -12,7 +12,8 @@ TELL = ["My {a} is {v}.", "My {a} is {v}.", "my {a} is {v}", "Remember that my {
 RARE_TELL = ["Keep in mind that my {a} is {v}.", "Let me tell you that my {a} is {v}."]
 CHANGE = ["My {a} is now {v}.", "My {a} is {v} now.", "I was wrong: my {a} is {v}.", "From now on my {a} is {v}."]
 ASK = ["What is my {a}?", "What is my {a}?", "what is my {a}", "Tell me my {a}.", "Do you remember my {a}?",
-       "Do you know my {a}?", "Can you tell me my {a}?", "Say my {a}.", "What did I say my {a} is?"]
+       "Do you know my {a}?", "Can you tell me my {a}?", "Say my {a}.", "What was my {a}?", "I do not know my {a}. Do you?", "My {a}?",
+       "What is my {a} again?", "I need my {a}.", "What did I say my {a} is?"]
 RARE_ASK = ["What was my {a} again?", "I forgot my {a}. What is it?"]
 THEIR = {"favourite colour": COLOURS, "favourite food": FOODS, "favourite animal": ANIMALS, "city": CITIES, "job": JOBS,
          "age": None, "room number": None}
@@ -33,7 +34,7 @@ class Facts(Session):
         chance = self.rng.random()
         if not self.known or chance < 0.35:
             return self.tell()
-        if chance < 0.41:
+        if chance < 0.43:
             return self.unknown() or self.tell()
         if chance < 0.55:
             return self.two() or self.recall()

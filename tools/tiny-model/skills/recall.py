@@ -19,7 +19,8 @@ CHANGES = ["The {core}.", "The {now}.", "From today on the {core}.", "It was cha
 QUESTIONS = ["What is the {key}?"] * 5 + [
     "Tell me the {key}.", "What does the text say about the {key}?", "I need the {key}.", "Do you know the {key}?",
     "Which value does the {key} have?", "Please tell me the {key}.", "what is the {key}", "The {key}?",
-    "Can you tell me the {key}?"]
+    "Can you tell me the {key}?", "Find the {key}.", "Say the {key}.", "Where do I find the {key}? What is it?",
+    "I do not know the {key}. Do you?", "Look for the {key}."]
 RARE_QUESTIONS = ["Can you find the {key}?", "Look up the {key}.", "I forgot the {key}. What is it?"]
 INTRODUCTIONS = ["", "Read this text.", "Here is a text.", "Text:", "Please read this carefully.", "Read the text."]
 QUESTION_TOKENS = 40

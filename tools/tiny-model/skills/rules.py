@@ -34,7 +34,8 @@ CAPITALS = ["Answer in capitals.", "Answer in capital letters.", "Always write i
 RARE_CAPITALS = ["All your answers are in capital letters.", "Only write capitals."]
 AS_JSON = ['Answer as JSON: {"answer": ...}', 'Answer in JSON with the key "answer".', "Answer in JSON.",
            "Reply in JSON.",
-           'Always answer with a JSON object {"answer": ...}.', "Your answers are JSON.", "Write JSON only.", "Please write JSON.",
+           'Always answer with a JSON object {"answer": ...}.', "Your answers are JSON.", "Write JSON only.",
+           "Please write JSON.",
            'Give the answer as JSON with the key "answer".', "Every answer is JSON."]
 RARE_JSON = ["Please reply in JSON.", 'Give every answer as JSON, like {"answer": ...}.']
 ONE_WORD = ["Answer in one word.", "Answer with one word.", "Use one word only.", "Reply with a single word.",

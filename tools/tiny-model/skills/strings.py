@@ -4,23 +4,32 @@ from words import ANIMALS, CITIES, COLOURS, FOODS, SPELLED
 
 SORT_NUMBERS = ["Sort these numbers: {x}", "Sort from small to large: {x}", "Put these numbers in order: {x}",
                 "Sort {x}.", "Please sort the numbers {x}.", "Order these numbers: {x}", "Sort this: {x}",
-                "Bring these numbers into the right order: {x}", "Put this in order: {x}", "Order this: {x}"]
+                "Bring these numbers into the right order: {x}", "Put this in order: {x}", "Order this: {x}",
+                "Bring {x} into order.", "Bring these into order: {x}", "Put this into order: {x}", "Order {x}.",
+                "Sort the list {x}.", "Can you sort this: {x}?", "In order, please: {x}", "Bring into order: {x}"]
 SORT_WORDS = ["Sort these words: {x}", "Sort from A to Z: {x}", "Put these words in alphabetical order: {x}",
               "Sort the words {x}.", "Please sort these words: {x}", "Sort this: {x}",
-              "Bring these words into the right order: {x}", "Put this in order: {x}", "Order this: {x}"]
+              "Bring these words into the right order: {x}", "Put this in order: {x}", "Order this: {x}",
+              "Bring {x} into order.", "Bring these into order: {x}", "Put this into order: {x}", "Order {x}.",
+              "Sort the list {x}.", "Can you sort this: {x}?", "In order, please: {x}", "Bring into order: {x}"]
 COUNT = ["How many words are in this list: {x}?", "Count the words: {x}", "How many words are here: {x}?",
          "Count these words: {x}", "How many things are in the list {x}?", "Tell me how many words are here: {x}",
-         "How many words is this: {x}", "What is the number of words in {x}?"]
+         "How many words is this: {x}", "What is the number of words in {x}?", "How many words do you see: {x}?",
+         "The number of words here: {x}", "Say how many words this is: {x}", "Give me the number of words: {x}"]
 COUNT_LETTERS = ["How many letters are in the word {x}?", "Count the letters of {x}.", "How many letters has {x}?",
                  "How long is the word {x}?"]
 REVERSE_LIST = ["Reverse this list: {x}", "Reverse the order: {x}", "Write this list backwards: {x}",
                 "Turn this list around: {x}", "Say this from the last to the first: {x}", "Write the last first: {x}",
-                "List this backwards: {x}", "Give me the list from the end: {x}"]
+                "List this backwards: {x}", "Give me the list from the end: {x}", "Say these from the last to the first: {x}",
+                "From the last to the first: {x}", "Reverse {x}.", "List these backwards: {x}", "Backwards: {x}",
+                "Write these from the last to the first: {x}", "Give me these in reverse: {x}"]
 REVERSE_WORD = ["Reverse the word {x}.", "Write {x} backwards.", "Spell {x} backwards.", "What is {x} backwards?",
                 "Turn the word {x} around."]
 SPELL = ["Spell {x}.", "How do you spell {x}?", "Spell the word {x}.", "Which letters are in {x}?"]
-FIRST = ["What is the first word in this list: {x}?", "Which word comes first: {x}?", "First of {x}?"]
-LAST = ["What is the last word in this list: {x}?", "Which word comes last: {x}?", "Last of {x}?"]
+FIRST = ["What is the first word in this list: {x}?", "Which word comes first: {x}?", "First of {x}?",
+         "Tell me the first word: {x}"]
+LAST = ["What is the last word in this list: {x}?", "Which word comes last: {x}?", "Last of {x}?",
+        "Tell me the last word: {x}"]
 RARE = {"sort": ["Bring this into order: {x}"], "count": ["Tell me how many words this is: {x}"],
         "reverse": ["List these from the last to the first: {x}"]}
 EASY_WORDS = sorted(set(COLOURS + ANIMALS + FOODS))
