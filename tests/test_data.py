@@ -10,6 +10,10 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tools" / "random-model"))
+
+from shapes import make_config  # noqa: E402
+
 BUILD = ROOT / os.environ.get("SLUICE_BUILD", "build/release")
 SLUICE = BUILD / "sluice"
 EMBEDDED = ROOT / "models" / "tiny"
@@ -41,8 +45,6 @@ def made_once(name, make):
 
 def random_config():
     """config.json of the random model: its own sizes, the embedded model's ids."""
-    sys.path.insert(0, str(ROOT / "tools" / "random-model"))
-    from shapes import make_config
     config = make_config("0.8b", RANDOM_SIZES, mtp=False, vision=False)
     embedded = json.loads((EMBEDDED / "config.json").read_text(encoding="utf-8"))
     config["text_config"]["eos_token_id"] = embedded["text_config"]["eos_token_id"]
@@ -53,9 +55,8 @@ def random_model():
     """A model of random weights with the embedded model's tokenizer and template: it answers with noise and
     seldom ends by itself, and it is small enough for the slowest kernels."""
     def make(folder):
-        config = random_config()  # finds the module below, too
-        from make_model import write_model
-        write_model(folder, config, "F32", seed=1, shard_bytes_max=0)
+        from make_model import write_model  # needs NumPy, which not every folder's tests do
+        write_model(folder, random_config(), "F32", seed=1, shard_bytes_max=0)
         for name in TEXT_FILES:
             shutil.copy(EMBEDDED / name, folder / name)
     return made_once("random", make)

@@ -2,42 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 #include <string>
 
-#include "cache/hybrid_cache.h"
+#include "cache/test_cache.h"
 
 namespace sluice {
 namespace {
-
-using Tokens = std::vector<std::int32_t>;
-
-constexpr HybridCacheShape kSmall{.block_bytes = 64,
-                                  .slot_bytes = 64,
-                                  .running_block_count = 20,
-                                  .running_slot_count = 2,
-                                  .reuse_bytes = 64 * 40,
-                                  .hash_key = 7};
-
-// Computes all tokens, with checkpoints after the given counts.
-void compute(HybridCache& cache, const Tokens& tokens, const std::vector<std::int64_t>& at,
-             double weight = 1.0) {
-  SequenceCache sequence;
-  cache.open(sequence, "");
-  cache.resume(sequence, {});
-  cache.grow(sequence, std::ssize(tokens));
-  std::map<std::int64_t, SlotId> slots;
-  for (const std::int64_t count : at) {
-    if (const auto slot = cache.reserve_checkpoint(sequence, count, weight)) {
-      slots[count] = *slot;
-    }
-  }
-  cache.share(sequence, tokens, std::ssize(tokens));
-  for (const auto& [count, slot] : slots) {
-    cache.keep_checkpoint(sequence, count, slot, weight);
-  }
-  cache.close(sequence);
-}
 
 std::int64_t known(HybridCache& cache, const Tokens& tokens, const std::string& salt = "") {
   SequenceCache sequence;
@@ -50,7 +20,7 @@ std::int64_t known(HybridCache& cache, const Tokens& tokens, const std::string& 
 
 TEST(Eviction, SaltsNeverMeet) {
   HybridCache cache = HybridCache::create(kSmall).value();
-  compute(cache, Tokens(128, 1), {64, 128});
+  store(cache, Tokens(128, 1), {64, 128});
   EXPECT_EQ(known(cache, Tokens(128, 1)), 128);
   EXPECT_EQ(known(cache, Tokens(128, 1), "other"), 0);
   EXPECT_EQ(known(cache, Tokens(127, 1)), 64);
@@ -59,12 +29,12 @@ TEST(Eviction, SaltsNeverMeet) {
 
 TEST(Eviction, BlocksWithoutAStateGoFirst) {
   HybridCache cache = HybridCache::create(kSmall).value();
-  compute(cache, Tokens(10 * 64, 1), {5 * 64});  // five blocks lead nowhere
-  compute(cache, Tokens(20 * 64, 2), {20 * 64});
+  store(cache, Tokens(10 * 64, 1), {5 * 64});  // five blocks lead nowhere
+  store(cache, Tokens(20 * 64, 2), {20 * 64});
   EXPECT_EQ(cache.use().evicted_block_count, 0);
   while (cache.use().evicted_block_count < 5) {
     Tokens other(20 * 64, static_cast<std::int32_t>(3 + cache.use().shared_block_count));
-    compute(cache, other, {});
+    store(cache, other, {});
   }
   EXPECT_EQ(known(cache, Tokens(10 * 64, 1)), 5 * 64);
   EXPECT_EQ(known(cache, Tokens(20 * 64, 2)), 20 * 64);
@@ -116,9 +86,9 @@ TEST(Eviction, ALikelyStateOutlivesMarks) {
   shape.block_bytes = 1;
   shape.reuse_bytes = 64 * 3;
   HybridCache cache = HybridCache::create(shape).value();
-  compute(cache, Tokens(4 * 64, 1), {4 * 64}, 4.0);
+  store(cache, Tokens(4 * 64, 1), {4 * 64}, "", 4.0);
   for (std::int32_t i = 2; i < 4; ++i) {
-    compute(cache, Tokens(4 * 64, i), {64, 2 * 64, 3 * 64, 4 * 64}, 1.0);
+    store(cache, Tokens(4 * 64, i), {64, 2 * 64, 3 * 64, 4 * 64});
   }
   EXPECT_EQ(known(cache, Tokens(4 * 64, 1)), 4 * 64);
   EXPECT_GT(cache.use().evicted_checkpoint_count, 0);
@@ -131,7 +101,7 @@ TEST(Eviction, WhatWasPopularYesterdayGoes) {
   shape.reuse_bytes = 64 * 4;
   HybridCache cache = HybridCache::create(shape).value();
   for (std::int32_t i = 0; i < 4; ++i) {
-    compute(cache, Tokens(18 * 64, i), {18 * 64}, 4.0);
+    store(cache, Tokens(18 * 64, i), {18 * 64}, "", 4.0);
     for (int uses = 0; uses < 200; ++uses) {
       SequenceCache sequence;
       cache.open(sequence, "");
@@ -141,7 +111,7 @@ TEST(Eviction, WhatWasPopularYesterdayGoes) {
   }
   int found = 0;
   for (std::int32_t i = 100; i < 400; ++i) {
-    compute(cache, Tokens(4 * 64, i), {4 * 64}, 4.0);
+    store(cache, Tokens(4 * 64, i), {4 * 64}, "", 4.0);
     found += known(cache, Tokens(4 * 64, i)) > 0 ? 1 : 0;
   }
   EXPECT_GE(found, 240);
@@ -181,7 +151,7 @@ TEST(Eviction, ThousandsOfStates) {
   shape.reuse_bytes = 64 * 3000;
   HybridCache cache = HybridCache::create(shape).value();
   for (std::int32_t i = 0; i < 5000; ++i) {
-    compute(cache, Tokens(64, i), {64});
+    store(cache, Tokens(64, i), {64});
   }
   EXPECT_GE(cache.use().checkpoint_count, 2900);
   EXPECT_EQ(known(cache, Tokens(64, 4999)), 64);

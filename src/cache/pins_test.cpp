@@ -1,52 +1,15 @@
 // Pinned prefixes: what they survive, what they may take, and that they end.
 #include <gtest/gtest.h>
 
-#include <map>
 #include <string>
 
-#include "cache/hybrid_cache.h"
+#include "cache/test_cache.h"
 
 namespace sluice {
 namespace {
 
-using Tokens = std::vector<std::int32_t>;
-
-// Half of what is kept: 20 blocks and slots.
-constexpr HybridCacheShape kSmall{.block_bytes = 64,
-                                  .slot_bytes = 64,
-                                  .running_block_count = 20,
-                                  .running_slot_count = 2,
-                                  .reuse_bytes = 64 * 40,
-                                  .hash_key = 7};
-
-// Computes all tokens, with states kept after the given counts.
-void store(HybridCache& cache, const Tokens& tokens, const std::vector<std::int64_t>& states,
-           const std::string& salt = "") {
-  SequenceCache sequence;
-  cache.open(sequence, salt);
-  cache.resume(sequence, {});
-  cache.grow(sequence, std::ssize(tokens));
-  std::map<std::int64_t, SlotId> slots;
-  for (const std::int64_t count : states) {
-    if (const auto slot = cache.reserve_checkpoint(sequence, count, 4.0)) {
-      slots[count] = *slot;
-    }
-  }
-  cache.share(sequence, tokens, std::ssize(tokens));
-  for (const auto& [count, slot] : slots) {
-    cache.keep_checkpoint(sequence, count, slot, 4.0);
-  }
-  cache.close(sequence);
-  cache.check_invariants();
-}
-
 std::int64_t known(HybridCache& cache, const Tokens& tokens, const std::string& salt = "") {
-  SequenceCache sequence;
-  cache.open(sequence, salt);
-  const std::int64_t found = cache.resume(sequence, tokens).tokens;
-  cache.close(sequence);
-  cache.check_invariants();
-  return found;
+  return look_up(cache, tokens, salt).tokens;
 }
 
 // Other prefixes until everything that may go is gone.

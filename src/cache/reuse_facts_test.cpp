@@ -1,22 +1,12 @@
 // What resume() says about why it found no more, and forgetting by salt.
 #include <gtest/gtest.h>
 
-#include <map>
 #include <string>
 
-#include "cache/hybrid_cache.h"
+#include "cache/test_cache.h"
 
 namespace sluice {
 namespace {
-
-using Tokens = std::vector<std::int32_t>;
-
-constexpr HybridCacheShape kSmall{.block_bytes = 64,
-                                  .slot_bytes = 64,
-                                  .running_block_count = 20,
-                                  .running_slot_count = 2,
-                                  .reuse_bytes = 64 * 40,
-                                  .hash_key = 7};
 
 Tokens numbers(std::int32_t count, std::int32_t first = 0) {
   Tokens tokens;
@@ -31,32 +21,9 @@ Tokens join(Tokens head, const Tokens& tail) {
   return head;
 }
 
-// Computes all tokens, with states kept after the given counts.
-void store(HybridCache& cache, const Tokens& tokens, const std::vector<std::int64_t>& states,
-           const std::string& salt = "") {
-  SequenceCache sequence;
-  cache.open(sequence, salt);
-  cache.resume(sequence, {});
-  cache.grow(sequence, std::ssize(tokens));
-  std::map<std::int64_t, SlotId> slots;
-  for (const std::int64_t count : states) {
-    slots[count] = cache.reserve_checkpoint(sequence, count, 1.0).value();
-  }
-  cache.share(sequence, tokens, std::ssize(tokens));
-  for (const auto& [count, slot] : slots) {
-    cache.keep_checkpoint(sequence, count, slot, 1.0);
-  }
-  cache.close(sequence);
-  cache.check_invariants();
-}
-
-PrefixReuse look_up(HybridCache& cache, const Tokens& tokens, const std::string& salt = "") {
-  SequenceCache sequence;
-  cache.open(sequence, salt);
-  const PrefixReuse reuse = cache.resume(sequence, tokens);
-  cache.close(sequence);
-  cache.check_invariants();
-  return reuse;
+void store_all(HybridCache& cache, const Tokens& tokens, const std::vector<std::int64_t>& states,
+               const std::string& salt = "") {
+  ASSERT_EQ(store(cache, tokens, states, salt), states.size());
 }
 
 TEST(ReuseFacts, NothingIsStored) {
@@ -65,14 +32,14 @@ TEST(ReuseFacts, NothingIsStored) {
   EXPECT_EQ(reuse.tokens, 0);
   EXPECT_FALSE(reuse.salt_known);
   EXPECT_EQ(reuse.diverged_at, std::nullopt);
-  store(cache, numbers(128), {128}, "other");
+  store_all(cache, numbers(128), {128}, "other");
   EXPECT_FALSE(look_up(cache, numbers(200)).salt_known);
   EXPECT_TRUE(look_up(cache, numbers(200), "other").salt_known);
 }
 
 TEST(ReuseFacts, ThePromptGoesOnWhereTheStoredOneEnds) {
   HybridCache cache = HybridCache::create(kSmall).value();
-  store(cache, numbers(128), {128});
+  store_all(cache, numbers(128), {128});
   const PrefixReuse reuse = look_up(cache, numbers(500));
   EXPECT_EQ(reuse.tokens, 128);
   EXPECT_EQ(reuse.kv_tokens, 128);
@@ -81,7 +48,7 @@ TEST(ReuseFacts, ThePromptGoesOnWhereTheStoredOneEnds) {
 
 TEST(ReuseFacts, TheFirstDifferentTokenIsNamedInsideItsBlock) {
   HybridCache cache = HybridCache::create(kSmall).value();
-  store(cache, numbers(256), {128, 256});
+  store_all(cache, numbers(256), {128, 256});
   for (const std::int32_t shared : {0, 1, 63, 64, 100, 127, 128, 129, 191}) {
     const PrefixReuse reuse = look_up(cache, join(numbers(shared), Tokens(200, 9999)));
     EXPECT_EQ(reuse.kv_tokens, shared / 64 * 64);
@@ -92,20 +59,20 @@ TEST(ReuseFacts, TheFirstDifferentTokenIsNamedInsideItsBlock) {
 TEST(ReuseFacts, TheLongestOfSeveralBranchesCounts) {
   HybridCache cache = HybridCache::create(kSmall).value();
   for (const std::int32_t shared : {70, 90, 80}) {
-    store(cache, join(numbers(shared), numbers(128 - shared, 5000 + shared)), {128});
+    store_all(cache, join(numbers(shared), numbers(128 - shared, 5000 + shared)), {128});
   }
   EXPECT_EQ(look_up(cache, numbers(200)).diverged_at, 90);
 }
 
 TEST(ReuseFacts, AShortTailIsNoDivergence) {
   HybridCache cache = HybridCache::create(kSmall).value();
-  store(cache, numbers(192), {128});
+  store_all(cache, numbers(192), {128});
   EXPECT_EQ(look_up(cache, join(numbers(128), Tokens(63, 9999))).diverged_at, std::nullopt);
 }
 
 TEST(ReuseFacts, KeysAndValuesWithoutAState) {
   HybridCache cache = HybridCache::create(kSmall).value();
-  store(cache, numbers(256), {64});
+  store_all(cache, numbers(256), {64});
   const PrefixReuse reuse = look_up(cache, numbers(256));
   EXPECT_EQ(reuse.tokens, 64);
   EXPECT_EQ(reuse.kv_tokens, 256);
@@ -118,7 +85,7 @@ TEST(ReuseFacts, AStateThatWasGivenUpIsRemembered) {
   shape.running_slot_count = 1;
   shape.reuse_bytes = 64 * 3;
   HybridCache cache = HybridCache::create(shape).value();
-  store(cache, numbers(192), {64, 128, 192});
+  store_all(cache, numbers(192), {64, 128, 192});
   SequenceCache sequence;  // holds the blocks while the states go
   cache.open(sequence, "");
   cache.resume(sequence, numbers(192));
@@ -142,9 +109,9 @@ TEST(ReuseFacts, AStateThatWasGivenUpIsRemembered) {
 
 TEST(Forget, ASaltAloneLosesWhatItStored) {
   HybridCache cache = HybridCache::create(kSmall).value();
-  store(cache, numbers(192), {64, 192}, "a");
-  store(cache, join(numbers(64), Tokens(64, 9)), {128}, "a");
-  store(cache, numbers(128), {128}, "b");
+  store_all(cache, numbers(192), {64, 192}, "a");
+  store_all(cache, join(numbers(64), Tokens(64, 9)), {128}, "a");
+  store_all(cache, numbers(128), {128}, "b");
   const CacheFreed freed = cache.forget("a");
   cache.check_invariants();
   EXPECT_EQ(freed.block_count, 4);
@@ -158,7 +125,7 @@ TEST(Forget, ASaltAloneLosesWhatItStored) {
 
 TEST(Forget, WhatARunningSequenceHoldsStays) {
   HybridCache cache = HybridCache::create(kSmall).value();
-  store(cache, numbers(256), {128, 256});
+  store_all(cache, numbers(256), {128, 256});
   SequenceCache running;
   cache.open(running, "");
   ASSERT_EQ(cache.resume(running, numbers(140)).tokens, 128);

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from test_data import EMBEDDED, TEXT_FILES, random_config
 
+from shapes import byte_count, list_tensors  # where test_data looks
+
 HIDDEN = 256
 PIECE = 4  # characters of a token of the script
 ONE, MINUS_ONE = 0x3F80, 0xBF80  # bfloat16
@@ -41,8 +43,10 @@ class Vocabulary:
     def script(self, parts, first):
         """Ids of the parts, names of added tokens or texts: known tokens if there is a cut in which none comes twice, else
         pieces of their own. `first` is taken."""
-        return self.distinct_tokens(list(parts), {first}) or [
-            token for part in parts for token in ([self.added[part]] if part in self.added else self.pieces(part))]
+        known = self.distinct_tokens(list(parts), {first})
+        if known is not None:
+            return known
+        return [token for part in parts for token in ([self.added[part]] if part in self.added else self.pieces(part))]
 
     def distinct_tokens(self, parts, used):
         if not parts:
@@ -63,7 +67,7 @@ class Vocabulary:
 
     def pieces(self, text):
         cut = [text[i:i + PIECE] for i in range(0, len(text), PIECE)]
-        return [self.ids.get(piece) or self.replace_last(piece) for piece in map(self.spelled, cut)]
+        return [self.ids[piece] if piece in self.ids else self.replace_last(piece) for piece in map(self.spelled, cut)]
 
     def replace_last(self, spelling):
         """The id of the token learnt last, which is spelt like that from now on."""
@@ -96,7 +100,6 @@ def write_scripted_model(directory, parts, after):
     head = [[0] * HIDDEN for _ in range(vocab_size)]
     for token, successor in zip([first, *script], [*script, vocabulary.added["<|im_end|>"]]):
         head[successor] = codes[token]
-    from shapes import list_tensors
     values = {"model.language_model.embed_tokens.weight": codes, "lm_head.weight": head}
     write_safetensors(directory / "model.safetensors", list_tensors(config, "F32"), values)
     return script
@@ -104,7 +107,6 @@ def write_scripted_model(directory, parts, after):
 
 def write_safetensors(path, tensors, values):
     """Tensors that `values` does not name are zero."""
-    from shapes import byte_count
     header, position = {}, 0
     for tensor in tensors:
         end = position + byte_count(tensor)
