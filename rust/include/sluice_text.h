@@ -312,7 +312,8 @@ enum sluice_text_code sluice_grammar_allowed_mask(struct sluice_grammar *grammar
                                                   struct sluice_text_error **error);
 
 /**
- * Advances by a token. Error invalid_argument, without effect, when it is not allowed here.
+ * Advances by a token whose text may come next, if the mask has it or not. Error invalid_argument,
+ * without effect, when it may not.
  */
 enum sluice_text_code sluice_grammar_accept(struct sluice_grammar *grammar,
                                             int32_t id,

@@ -428,7 +428,8 @@ pub unsafe extern "C" fn sluice_grammar_allowed_mask(
     })
 }
 
-/// Advances by a token. Error invalid_argument, without effect, when it is not allowed here.
+/// Advances by a token whose text may come next, if the mask has it or not. Error invalid_argument,
+/// without effect, when it may not.
 #[no_mangle]
 pub unsafe extern "C" fn sluice_grammar_accept(
     grammar: *mut sluice_grammar,

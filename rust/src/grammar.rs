@@ -29,7 +29,7 @@ pub struct Grammar {
     stop_ids: Vec<u32>,
     vocab_size: u32,
     finished: bool,
-    /// Of the current state, so that accept() can refuse without spoiling the matcher.
+    /// Of the current state, when somebody asked for it.
     mask: Option<SimpleVob>,
 }
 
@@ -114,10 +114,10 @@ impl Grammar {
         Ok(())
     }
 
-    /// Advances by one token, which must be an allowed one.
+    /// Advances by one token whose text may come next. That is more than the mask says: where only
+    /// one text can go on, the mask has just the token that the tokenizer would take for it.
     pub fn accept(&mut self, id: u32) -> Outcome<()> {
-        let allowed = !self.finished && id < self.vocab_size && self.current_mask()?.is_allowed(id);
-        if !allowed {
+        if self.finished || id >= self.vocab_size || !self.fits(id)? {
             return Err(Failure::invalid(format!("grammar: token {id} may not come here")));
         }
         self.mask = None;
@@ -137,6 +137,14 @@ impl Grammar {
         let stop_ids = self.stop_ids.clone();
         let allowed = self.current_mask()?;
         Ok(allowed.iter().all(|id| stop_ids.binary_search(&id).is_ok()))
+    }
+
+    fn fits(&mut self, id: u32) -> Outcome<bool> {
+        if self.stop_ids.binary_search(&id).is_ok() {
+            return Ok(self.current_mask()?.is_allowed(id));
+        }
+        let count = self.matcher.validate_tokens(&[id]).map_err(|error| broken(&error))?;
+        Ok(count == 1)
     }
 
     fn current_mask(&mut self) -> Outcome<&SimpleVob> {

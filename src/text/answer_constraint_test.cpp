@@ -193,6 +193,18 @@ TEST_F(AnswerConstraintTest, ACallOfItsOwnIsFreeUntilItIsOne) {
   }
 }
 
+TEST_F(AnswerConstraintTest, ACallIsOneInWhateverTokensItsTagIsSpelled) {
+  const auto constraint = start(with_calls({}));
+  accept(*constraint, "<tool_call>");
+  for (const char byte : std::string_view("<function=re")) {
+    const auto id = tokenizer().token_id(std::string(1, byte));
+    ASSERT_TRUE(id) << byte;
+    ASSERT_TRUE(constraint->accept(*id)) << byte;
+  }
+  EXPECT_EQ(forced_text(*constraint), "ad>");
+  EXPECT_FALSE(may_come(*constraint, eos_)) << "a call must be closed";
+}
+
 TEST_F(AnswerConstraintTest, ATagThatBeginsNoCallIsText) {
   for (const char* text : {"<tool_call> opens a call", "<tool_call><tool_call></tool_call>",
                            "<tool_call>{\"name\": \"read\"}</tool_call>", "<tool_call></think>"}) {

@@ -56,7 +56,9 @@ class GrammarMatcher {
   // Error resource_exhausted when the grammar is too ambiguous to go on.
   Result<void> allowed_mask(std::span<std::uint32_t> mask);
 
-  // Advances by one token. Error invalid_argument, without effect, when it is not allowed here.
+  // Advances by one token whose text may come next: one of the mask, or one that spells the same
+  // text in other pieces (where only one text can go on, the mask has the tokenizer's own choice
+  // alone). Error invalid_argument, without effect, when it may not.
   Result<void> accept(std::int32_t token_id);
 
   // Whether a stop token came, or nothing but a stop token can come.

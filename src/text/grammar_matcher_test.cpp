@@ -99,6 +99,20 @@ TEST_F(GrammarMatcherTest, RegexAllowsExactlyItsText) {
   EXPECT_THAT(allowed(*matcher), testing::ElementsAre(kImEnd));
 }
 
+TEST_F(GrammarMatcherTest, TextMayComeInOtherTokensThanTheTokenizers) {
+  Result<GrammarMatcher> matcher = create(GrammarKind::lark, "start: \"river\" <think> \"s\"");
+  ASSERT_TRUE(matcher) << matcher.error().message;
+  for (const char* byte : {"r", "i", "v", "e", "r"}) {
+    const std::int32_t id = *tokenizer_->token_id(byte);
+    ASSERT_TRUE(matcher->accept(id)) << byte;
+  }
+  EXPECT_FALSE(matcher->accept(*tokenizer_->token_id("<")));
+  EXPECT_TRUE(matcher->accept(*tokenizer_->token_id("<think>")));
+  EXPECT_FALSE(matcher->accept(kImEnd));
+  EXPECT_TRUE(matcher->accept(*tokenizer_->token_id("s")));
+  EXPECT_TRUE(matcher->accept(kImEnd));
+}
+
 TEST_F(GrammarMatcherTest, ARefusedTokenChangesNothing) {
   Result<GrammarMatcher> matcher = create(GrammarKind::regex, "ab");
   ASSERT_TRUE(matcher);

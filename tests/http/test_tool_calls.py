@@ -13,7 +13,7 @@ from scripted_model import write_scripted_model  # noqa: E402
 from server_process import ServerProcess  # noqa: E402
 
 BLOCK = 64
-# Not as the template writes a call, and cut into other tokens than the tokenizer would.
+# Not as the template writes a call, and cut into other tokens than the tokenizer would: once it has begun, it is led.
 CALL = ["<tool_call>", "<function=look><parameter =at>Room 7</parameter></function>\n", "</tool_call>"]
 TOOLS = [{"type": "function", "function": {
     "name": "look", "description": "Looks around. " * 10,
@@ -42,17 +42,19 @@ QUESTION = [{"role": "user", "content": "Where is it? " * 30}]
 
 
 def test_a_call_whole_and_streamed(agent):
-    client, script = agent
+    client, _ = agent
     reply = ask(client, QUESTION)
     choice = reply.choices[0]
     assert choice.finish_reason == "tool_calls"
     assert choice.message.content is None
     (call,) = choice.message.tool_calls
     assert (call.function.name, call.function.arguments) == ("look", '{"at": "Room 7"}')
-    assert reply.usage.completion_tokens in (len(script), len(script) + 1)
 
     arguments, ids, finish = "", [], None
-    for chunk in ask(client, QUESTION, stream=True):
+    for chunk in ask(client, QUESTION, stream=True, stream_options={"include_usage": True}):
+        if not chunk.choices:
+            assert chunk.usage.completion_tokens == reply.usage.completion_tokens
+            continue
         delta = chunk.choices[0].delta
         assert not delta.content
         for piece in delta.tool_calls or []:
