@@ -11,7 +11,7 @@ BatchBuilder::BatchBuilder(const BatchLimits& limits) {
   token_ids_.reserve(tokens_max);
   rope_positions_.reserve(3 * tokens_max);
   slices_.reserve(sequences_max);
-  logit_rows_.reserve(sequences_max);
+  logit_rows_.reserve(tokens_max);
 }
 
 ForwardBatch BatchBuilder::build(const StepPlan& plan, std::span<const Sequence* const> sequences) {
@@ -47,8 +47,8 @@ ForwardBatch BatchBuilder::build(const StepPlan& plan, std::span<const Sequence*
       }
       token_ids_.push_back(sequence.tokens[static_cast<std::size_t>(position)]);
     }
-    if (rows.wants_logits) {
-      logit_rows_.push_back(static_cast<std::int32_t>(token_ids_.size()) - 1);
+    for (std::int64_t k = rows.logit_row_count; k > 0; --k) {
+      logit_rows_.push_back(static_cast<std::int32_t>(std::ssize(token_ids_) - k));
     }
   }
   SLUICE_CHECK(token_ids_.size() == token_count);

@@ -147,11 +147,11 @@ Result<std::unique_ptr<Engine>> Engine::start(Qwen3_5& model, const EngineConfig
   auto clock = std::make_unique<SteadyClock>();
   auto loop = SLUICE_TRY(EngineLoop::create(model, config, *clock));
   const std::int64_t vocab_size = model.config().vocab_size;
-  const SequenceLimits limits{.context_max = config.context_max,
-                              .vocab_size = vocab_size,
-                              .sampled_vocab_size = config.sampled_vocab_size != 0
-                                                        ? config.sampled_vocab_size
-                                                        : vocab_size};
+  const SequenceLimits limits{
+      .context_max = config.context_max,
+      .vocab_size = vocab_size,
+      .sampled_vocab_size = config.sampled_vocab_size != 0 ? config.sampled_vocab_size : vocab_size,
+      .can_score = config.score_step_max > 0};
   try {
     return std::make_unique<ThreadedEngine>(config, limits, std::move(clock), std::move(loop));
   } catch (const std::system_error& error) {

@@ -30,6 +30,9 @@ struct EngineConfig {
   // The same while others wait for their next token: what they wait in addition. 0: measured, so
   // that they wait at most PrefillPace::kStretchMax (2.5) times as long as without.
   std::int64_t prefill_beside_decode_max = 0;
+  // Prompt tokens of one step that can be scored (Request::prompt_logprobs), over all sequences;
+  // each takes memory for a row of logits. 0: none, such requests are refused.
+  std::int64_t score_step_max = 0;
   std::int64_t sampled_vocab_size = 0;  // ids that may be sampled: [0, this); 0: all of the model
   // KV memory, over all that run; 0: sequences_max contexts. With less, sequences that outgrow it
   // together are preempted: the last in order goes on later, with the same answer.
@@ -55,6 +58,12 @@ Result<EngineMemory> plan_memory(const EngineConfig& config, const CacheLayout& 
 // The first event of a request that was not refused or cancelled before its turn.
 struct GenerationAdmitted {
   std::int64_t cached_tokens = 0;  // of the prompt, not computed again
+};
+
+// Where Request::prompt_logprobs asks for it: once, before the first token. One entry for each
+// token of the prompt; the first has no logprob, as nothing precedes it.
+struct PromptScored {
+  std::vector<TokenEvent> tokens;
 };
 
 // A prefix that stays stored until its end or until somebody unpins it. At most half of
@@ -88,7 +97,8 @@ struct GenerationFinished {
   std::optional<PromptPinned> pinned = std::nullopt;
 };
 
-using GenerationEvent = std::variant<GenerationAdmitted, TokenEvent, GenerationFinished>;
+using GenerationEvent =
+    std::variant<GenerationAdmitted, PromptScored, TokenEvent, GenerationFinished>;
 
 // The answer of one request as it grows. Dropping the last reference cancels the request.
 class GenerationStream {

@@ -30,6 +30,8 @@ Result<void> check_ranges(const EngineConfig& config, const ModelOptions& option
       Range{"queue_max", config.queue_max, 0, kQueueMax},
       Range{"prefill_step_max", config.prefill_step_max, 1, kStepTokensMax},
       Range{"prefill_beside_decode_max", config.prefill_beside_decode_max, 0, kStepTokensMax},
+      Range{"score_step_max", config.score_step_max, 0,
+            std::max<std::int64_t>(options.step_logit_rows_max - config.sequences_max, 0)},
       Range{"sampled_vocab_size", config.sampled_vocab_size, 0, vocab_size},
       Range{"kv_tokens_max", config.kv_tokens_max, 0, kContextMax * kSequencesMax},
       Range{"step_tokens_max", options.step_tokens_max, 1, kStepTokensMax},
@@ -91,7 +93,8 @@ Result<EngineMemory> plan_memory(const EngineConfig& config, const CacheLayout& 
   memory.reuse_bytes = config.reuse_bytes;
   memory.state_bytes =
       SLUICE_TRY(bytes_of("state slots", config.sequences_max, layout.state_slot_bytes));
-  const std::int64_t logit_rows = std::min(options.step_logit_rows_max, config.sequences_max);
+  const std::int64_t logit_rows =
+      std::min(options.step_logit_rows_max, config.sequences_max) + config.score_step_max;
   memory.logits_bytes = SLUICE_TRY(
       bytes_of("logit rows", logit_rows, static_cast<std::size_t>(vocab_size) * sizeof(float)));
   return memory;

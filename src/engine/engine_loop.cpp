@@ -45,6 +45,7 @@ SchedulerConfig scheduler_config(const EngineConfig& config, const ModelOptions&
           .waiting_max = outstanding_max(config),
           .step_tokens_max = options.step_tokens_max,
           .step_logit_rows_max = std::min(options.step_logit_rows_max, config.sequences_max),
+          .step_score_rows_max = config.score_step_max,
           .prefill_step_max = config.prefill_step_max,
           .block_tokens = kKvBlockTokens,
           .block_count = block_count};
@@ -103,7 +104,8 @@ void EngineLoop::add(std::unique_ptr<Sequence> sequence) {
   scheduler_.enqueue({.sequence = sequence->id,
                       .priority = sequence->priority,
                       .prompt_tokens = sequence->prompt_tokens,
-                      .tokens_max = sequence->tokens_max});
+                      .tokens_max = sequence->tokens_max,
+                      .is_scored = sequence->needs_scores()});
   sequences_.push_back(std::move(sequence));
 }
 
@@ -189,6 +191,7 @@ void EngineLoop::preempt(Sequence& sequence) {
   sequence.answer_checkpoint.reset();
   sequence.leader.reset();
   sequence.awaited_at.clear();
+  sequence.prompt_scores.clear();
   ++preemptions_;
 }
 
@@ -202,6 +205,7 @@ void EngineLoop::resume(Sequence& sequence) {
   }
   sequence.reuse =
       explain_reuse(reuse, {.wanted_tokens = std::ssize(wanted),
+                            .is_scored = sequence.needs_scores(),
                             .keeps_prefixes = config_.reuse_bytes > 0,
                             .stores_anything = memory_.cache.use().shared_block_count > 0});
   recorder_.looked_up(sequence);
@@ -217,7 +221,7 @@ void EngineLoop::resume(Sequence& sequence) {
 // When a running sequence is about to compute the beginning of this prompt, lets this one wait for
 // it instead of computing the same.
 bool EngineLoop::follow(Sequence& sequence) {
-  if (config_.reuse_bytes == 0) {
+  if (config_.reuse_bytes == 0 || sequence.needs_scores()) {
     return false;
   }
   const auto wanted = sequence.resumable();
@@ -340,14 +344,45 @@ void EngineLoop::choose_tokens(const StepPlan& plan) {
   std::int64_t logit_row = 0;
   for (std::size_t i = 0; i < plan.rows.size(); ++i) {
     Sequence& sequence = *planned_[i];
-    const std::int64_t computed = plan.rows[i].position + plan.rows[i].token_count;
-    if (plan.rows[i].wants_logits) {
-      choose_token(sequence, logits_of(logit_row++));
-    } else if (sequence.tokens_max == 0 && computed == sequence.prompt_tokens) {
+    const PlannedRows& rows = plan.rows[i];
+    logit_row += rows.logit_row_count;
+    if (sequence.needs_scores() && !score_prompt(sequence, rows, logit_row)) {
+      continue;
+    }
+    if (rows.position + rows.token_count < std::ssize(sequence.tokens)) {
+      continue;
+    }
+    if (sequence.tokens_max > 0) {
+      choose_token(sequence, logits_of(logit_row - 1));
+    } else {
       sequence.prefilled_at = clock_.now();
       finish_prefill(sequence);
     }
   }
+}
+
+// What the rows, whose logits end before `logit_row`, say of the prompt. False: the sequence is
+// gone.
+bool EngineLoop::score_prompt(Sequence& sequence, const PlannedRows& rows, std::int64_t logit_row) {
+  std::vector<TokenEvent>& scores = sequence.prompt_scores;
+  if (scores.empty()) {
+    scores.push_back({.token_id = sequence.tokens.front()});
+  }
+  for (std::int64_t k = rows.logit_row_count; k > 0 && std::ssize(scores) < sequence.prompt_tokens;
+       --k) {
+    const TokenId token = sequence.tokens[scores.size()];
+    auto score = token_chooser_.score(logits_of(logit_row - k), token, sequence.prompt_logprobs);
+    if (!score) {
+      finish(sequence, {.reason = FinishReason::error, .error = std::move(score).error()});
+      return false;
+    }
+    scores.push_back(std::move(*score));
+  }
+  if (std::ssize(scores) == sequence.prompt_tokens) {
+    delivery_of(sequence).happened.scored = PromptScored{std::move(scores)};
+    sequence.prompt_logprobs = -1;
+  }
+  return true;
 }
 
 // Of a sequence that wants no answer.

@@ -84,6 +84,7 @@ class EngineLoop {
   void forward(const StepPlan& plan, Clock::TimePoint began);
   void keep_results(const StepPlan& plan);
   void choose_tokens(const StepPlan& plan);
+  bool score_prompt(Sequence& sequence, const PlannedRows& rows, std::int64_t logit_row);
   void finish_prefill(Sequence& sequence);
   void choose_token(Sequence& sequence, std::span<const float> logits);
   Delivery& delivery_of(const Sequence& sequence);

@@ -116,6 +116,78 @@ TEST(EngineLoop, ComputesEveryTokenOnceAndAsksForNeededLogitsOnly) {
   EXPECT_EQ(bench.model.logit_rows, 10);
 }
 
+void expect_same_scores(const TokenEvent& scored, const TokenEvent& generated) {
+  EXPECT_EQ(scored.token_id, generated.token_id);
+  EXPECT_EQ(scored.logprob, generated.logprob);
+  ASSERT_EQ(scored.top_logprobs.size(), generated.top_logprobs.size());
+  for (std::size_t i = 0; i < scored.top_logprobs.size(); ++i) {
+    EXPECT_EQ(scored.top_logprobs[i].token_id, generated.top_logprobs[i].token_id);
+    EXPECT_EQ(scored.top_logprobs[i].logprob, generated.top_logprobs[i].logprob);
+  }
+}
+
+// In steps of any size, beside others that preempt it, and though all of it is stored.
+TEST(EngineLoop, AScoredPromptSaysWhatAGenerationSaid) {
+  for (const std::int64_t score_step : {1, 7, 64}) {
+    EngineConfig config = small_config();
+    config.score_step_max = score_step;
+    config.reuse_bytes = std::size_t{1} << 20;
+    config.kv_tokens_max = 512;
+    Bench bench(config, {.step_logit_rows_max = config.sequences_max + score_step});
+    Request request = make_request(150, 40);
+    request.sampling.logprobs = 3;
+    const auto generating = bench.submit(request);
+    bench.run();
+    const Collected generated = collect(*generating);
+    ASSERT_EQ(generated.tokens.size(), 40U);
+    EXPECT_FALSE(generated.scored);
+
+    request.token_ids.insert(request.token_ids.end(), generated.answer.token_ids.begin(),
+                             generated.answer.token_ids.end());
+    request.prompt_logprobs = 3;
+    std::vector<std::shared_ptr<GenerationStream>> scoring;
+    for (const std::int64_t tokens_max : {0, 3}) {
+      request.stop.tokens_max = tokens_max;
+      scoring.push_back(bench.submit(request));
+    }
+    bench.step();
+    bench.step();
+    Request urgent = make_request(300, 5, 2);
+    urgent.priority = -1;
+    const auto preempting = bench.submit(urgent);
+    bench.run();
+    EXPECT_GT(bench.loop->status().preemptions, 0);
+    for (const auto& stream : scoring) {
+      const Collected said = collect(*stream);
+      ASSERT_TRUE(said.scored);
+      ASSERT_EQ(said.scored->tokens.size(), 190U);
+      EXPECT_FALSE(said.scored->tokens.front().logprob);
+      for (std::size_t i = 0; i < 40; ++i) {
+        expect_same_scores(said.scored->tokens[150 + i], generated.tokens[i]);
+      }
+      EXPECT_EQ(said.finished->usage.cached_tokens, 0);
+      EXPECT_EQ(said.finished->reuse->limit, ReuseLimit::scored);
+    }
+  }
+}
+
+TEST(EngineLoop, AScoredPromptMayBeASingleToken) {
+  EngineConfig config = small_config();
+  config.score_step_max = 2;
+  Bench bench(config, {.step_logit_rows_max = config.sequences_max + 2});
+  for (const std::int64_t tokens_max : {0, 2}) {
+    Request request = make_request(1, tokens_max);
+    request.prompt_logprobs = 0;
+    const auto stream = bench.submit(request);
+    bench.run();
+    const Collected said = collect(*stream);
+    ASSERT_TRUE(said.scored);
+    ASSERT_EQ(said.scored->tokens.size(), 1U);
+    EXPECT_FALSE(said.scored->tokens.front().logprob);
+    EXPECT_EQ(std::ssize(said.tokens), tokens_max);
+  }
+}
+
 // `before` steps, then a cancel: the next step must not compute a row of it.
 void expect_cancelled_after(int before, std::size_t tokens_before) {
   Bench bench;

@@ -19,6 +19,9 @@ void EventQueue::publish(StepEvents events) {
     if (!admitted_) {
       admitted_ = events.admitted;
     }
+    if (events.scored) {
+      scored_ = std::move(events.scored);
+    }
     if (events.token) {
       SLUICE_CHECK(tokens_.size() < tokens_.capacity());
       tokens_.push_back(std::move(*events.token));
@@ -62,7 +65,7 @@ GenerationEvent EventQueue::next() {
 }
 
 bool EventQueue::has_event() const {
-  return (admitted_ && !admitted_read_) || read_count_ < tokens_.size() ||
+  return (admitted_ && !admitted_read_) || scored_ || read_count_ < tokens_.size() ||
          (finished_ && !finished_read_);
 }
 
@@ -70,6 +73,9 @@ GenerationEvent EventQueue::pop() {
   if (admitted_ && !admitted_read_) {
     admitted_read_ = true;
     return *admitted_;
+  }
+  if (scored_) {
+    return *std::exchange(scored_, std::nullopt);
   }
   if (read_count_ < tokens_.size()) {
     return std::move(tokens_[read_count_++]);

@@ -25,6 +25,7 @@ namespace sluice {
 // What one step has to tell the reader of one request, in this order.
 struct StepEvents {
   std::optional<GenerationAdmitted> admitted = std::nullopt;
+  std::optional<PromptScored> scored = std::nullopt;
   std::optional<TokenEvent> token = std::nullopt;
   std::optional<GenerationFinished> finished = std::nullopt;
 };
@@ -59,8 +60,9 @@ class EventQueue {
   std::condition_variable ready_;
   std::optional<GenerationAdmitted> admitted_;
   bool admitted_read_ = false;
-  std::vector<TokenEvent> tokens_;  // reserved for tokens_max
-  std::size_t read_count_ = 0;      // tokens already handed to the reader
+  std::optional<PromptScored> scored_;  // until it is read
+  std::vector<TokenEvent> tokens_;      // reserved for tokens_max
+  std::size_t read_count_ = 0;          // tokens already handed to the reader
   std::optional<GenerationFinished> finished_;
   bool finished_read_ = false;
 

@@ -18,7 +18,7 @@ struct Machine {
 StepPlan plan_of(std::int64_t decoding, std::int64_t prompt_rows) {
   StepPlan plan;
   for (std::int64_t i = 0; i < decoding; ++i) {
-    plan.rows.push_back({.sequence = i, .token_count = 1, .wants_logits = true});
+    plan.rows.push_back({.sequence = i, .token_count = 1, .logit_row_count = 1});
   }
   if (prompt_rows > 0) {
     plan.rows.push_back({.sequence = decoding, .token_count = prompt_rows});

@@ -8,6 +8,9 @@ ReuseLimit limit_of(const PrefixReuse& found, const ReuseCircumstances& circumst
   if (!circumstances.keeps_prefixes) {
     return ReuseLimit::cache_off;
   }
+  if (circumstances.is_scored) {
+    return ReuseLimit::scored;
+  }
   if (whole == 0) {
     return ReuseLimit::prompt_short;
   }

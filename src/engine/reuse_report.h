@@ -10,6 +10,7 @@ namespace sluice {
 
 struct ReuseCircumstances {
   std::int64_t wanted_tokens = 0;  // given to HybridCache::resume()
+  bool is_scored = false;          // the prompt
   bool keeps_prefixes = false;
   bool stores_anything = false;  // under any salt
 };

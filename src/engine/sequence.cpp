@@ -77,6 +77,16 @@ Result<void> check_request(const Request& request, const SequenceLimits& limits)
     return fail(ErrorCode::invalid_argument,
                 "stable_positions: want ascending positions in the prompt", "stable_positions");
   }
+  if (request.prompt_logprobs < -1 || request.prompt_logprobs > kLogprobsMax) {
+    return fail(ErrorCode::invalid_argument,
+                "prompt_logprobs: " + std::to_string(request.prompt_logprobs) + ", want -1 to " +
+                    std::to_string(kLogprobsMax),
+                "prompt_logprobs");
+  }
+  if (request.prompt_logprobs >= 0 && !limits.can_score) {
+    return fail(ErrorCode::unsupported, "this engine has no memory for scores of prompts",
+                "prompt_logprobs");
+  }
   if (request.pin) {
     SLUICE_TRY(check_pin(*request.pin, prompt_tokens, request.stop.tokens_max));
   }
@@ -108,6 +118,10 @@ Result<std::unique_ptr<Sequence>> make_sequence(Request request, std::function<v
     sequence->tokens = std::move(request.token_ids);
     sequence->tokens.reserve(static_cast<std::size_t>(tokens));
     sequence->cache.block_table.reserve(static_cast<std::size_t>(ceil_div(tokens, kKvBlockTokens)));
+    sequence->prompt_logprobs = request.prompt_logprobs;
+    if (sequence->needs_scores()) {
+      sequence->prompt_scores.reserve(static_cast<std::size_t>(sequence->prompt_tokens));
+    }
     sequence->cache_salt = std::move(request.cache_salt);
     sequence->pin = std::move(request.pin);
     sequence->keep_at = std::move(request.stable_positions);

@@ -35,6 +35,9 @@ struct Sequence {
   std::shared_ptr<EventQueue> events;
   std::unique_ptr<TokenConstraint> constraint;  // has accepted all generated tokens; may be null
 
+  std::int32_t prompt_logprobs = -1;      // until the prompt is scored
+  std::vector<TokenEvent> prompt_scores;  // so far
+
   std::string cache_salt;
   std::optional<PinLabel> pin;        // the prompt is to be pinned
   bool pin_looked_up = false;         // whether that needs computing at all
@@ -60,8 +63,11 @@ struct Sequence {
   std::span<const TokenId> prompt() const {
     return std::span(tokens).first(static_cast<std::size_t>(prompt_tokens));
   }
+  bool needs_scores() const { return prompt_logprobs >= 0; }
   // What can be taken over instead of computed: all but the last token, whose logits are wanted.
-  std::span<const TokenId> resumable() const { return std::span(tokens).first(tokens.size() - 1); }
+  std::span<const TokenId> resumable() const {
+    return std::span(tokens).first(needs_scores() ? 0 : tokens.size() - 1);
+  }
   std::span<const TokenId> generated() const {
     return std::span(tokens).subspan(static_cast<std::size_t>(prompt_tokens));
   }
@@ -73,6 +79,7 @@ struct SequenceLimits {
   std::int64_t context_max = 0;
   std::int64_t vocab_size = 0;          // ids of the prompt: [0, this)
   std::int64_t sampled_vocab_size = 0;  // ids of the answer: [0, this)
+  bool can_score = false;               // prompts
 };
 
 // Checks the request and reserves what its answer will need. Errors: see Engine::submit().

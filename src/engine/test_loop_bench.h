@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "engine/engine_loop.h"
@@ -51,7 +52,8 @@ class Bench {
                                 .vocab_size = kFakeVocabSize,
                                 .sampled_vocab_size = config_.sampled_vocab_size != 0
                                                           ? config_.sampled_vocab_size
-                                                          : kFakeVocabSize};
+                                                          : kFakeVocabSize,
+                                .can_score = config_.score_step_max > 0};
     auto sequence = make_sequence(std::move(request), {}, limits, clock.now());
     SLUICE_CHECK(sequence.has_value());
     auto stream = std::make_shared<StreamHandle>((*sequence)->events);
@@ -84,6 +86,8 @@ class Bench {
 
 struct Collected {
   FakeAnswer answer;
+  std::vector<TokenEvent> tokens = {};  // those of `answer`
+  std::optional<PromptScored> scored = {};
   std::optional<GenerationAdmitted> admitted = {};
   std::optional<GenerationFinished> finished = {};
 };
@@ -94,6 +98,11 @@ inline Collected collect(GenerationStream& stream) {
     EXPECT_FALSE(collected.finished) << "an event after the end";
     if (const auto* token = std::get_if<TokenEvent>(&*event)) {
       collected.answer.token_ids.push_back(token->token_id);
+      collected.tokens.push_back(*token);
+    } else if (auto* scored = std::get_if<PromptScored>(&*event)) {
+      EXPECT_FALSE(collected.scored);
+      EXPECT_TRUE(collected.tokens.empty());
+      collected.scored = std::move(*scored);
     } else if (const auto* admitted = std::get_if<GenerationAdmitted>(&*event)) {
       EXPECT_FALSE(collected.admitted);
       EXPECT_TRUE(collected.answer.token_ids.empty());

@@ -29,6 +29,11 @@ class TokenChooser {
   // sampler and of the constraint; invalid_argument when nothing is allowed.
   Result<ChosenToken> choose(Sequence& sequence, std::span<const float> logits);
 
+  // What the logits before it say of a token of the prompt.
+  Result<TokenEvent> score(std::span<const float> logits, TokenId token, std::int32_t count) {
+    return sampler_.score(logits, token, count);
+  }
+
  private:
   Result<std::span<const std::uint32_t>> allowed_tokens(Sequence& sequence);
 

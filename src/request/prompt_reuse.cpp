@@ -21,9 +21,11 @@ std::string_view to_string(ReuseLimit limit) {
     case ReuseLimit::no_state:
       return "no_state";
     case ReuseLimit::state_evicted:
+      return "state_evicted";
+    case ReuseLimit::scored:
       break;
   }
-  return "state_evicted";
+  return "scored";
 }
 
 }  // namespace sluice

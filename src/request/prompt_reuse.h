@@ -20,12 +20,14 @@ enum class ReuseLimit {
   diverged,       // what is stored goes on differently
   no_state,       // keys and values of more tokens are stored, but no recurrent state to go on from
   state_evicted,  // the same; there was a state, and it had to make room
+  scored,         // scores of the prompt were asked for: all of it is computed
 };
 
 inline constexpr std::array kReuseLimits{
     ReuseLimit::complete,    ReuseLimit::prompt_short, ReuseLimit::cache_off,
     ReuseLimit::cache_empty, ReuseLimit::salt_unknown, ReuseLimit::end_of_stored,
     ReuseLimit::diverged,    ReuseLimit::no_state,     ReuseLimit::state_evicted,
+    ReuseLimit::scored,
 };
 
 std::string_view to_string(ReuseLimit limit);

@@ -64,6 +64,9 @@ struct Request {
   // Which tokens may be chosen; null: all. Copies of a request share it, each sequence starts its
   // own constraint from it.
   std::shared_ptr<const ConstraintFactory> constraint;
+  // Scores of the prompt: -1 none; n >= 0: the logprob of each of its tokens and of the n best.
+  // Then all of the prompt is computed, whatever of it is stored.
+  std::int32_t prompt_logprobs = -1;
   std::optional<PinLabel> pin;  // then the prompt is whole blocks and tokens_max is 0
   bool counted = true;          // false: left out of all metrics (a test of the server itself)
 };
@@ -77,11 +80,11 @@ struct TokenLogprob {
   float logprob = 0.0F;  // natural log of softmax of the raw logits
 };
 
-// One generated token of a sequence.
+// One token of a sequence: generated, or of a prompt that is scored (the first has no logprob).
 struct TokenEvent {
   TokenId token_id = 0;
-  std::optional<float> logprob;
-  std::vector<TokenLogprob> top_logprobs;  // best first; ties by lower id
+  std::optional<float> logprob = {};
+  std::vector<TokenLogprob> top_logprobs = {};  // best first; ties by lower id
 };
 
 struct Usage {

@@ -95,6 +95,16 @@ Result<TokenEvent> Sampler::sample(const SampleInput& input, const SamplingParam
   return event;
 }
 
+Result<TokenEvent> Sampler::score(std::span<const float> logits, TokenId token,
+                                  std::int32_t count) {
+  SLUICE_CHECK(!logits.empty());
+  SLUICE_CHECK(logits.size() <= weights_.size());
+  SLUICE_TRY(check_logits(logits));
+  TokenEvent event{.token_id = token};
+  add_logprobs(logits, highest(logits), count, event);
+  return event;
+}
+
 // The logits themselves when nothing changes them, else scores_.
 std::span<const float> Sampler::adjusted_scores(const SampleInput& input,
                                                 const SamplingParams& params) {
@@ -243,7 +253,8 @@ void Sampler::add_logprobs(std::span<const float> logits, float best, std::int32
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   const float log_total = kernels::log_f32(static_cast<float>(total));
   const auto logprob = [&](TokenId id) {
-    return logits[static_cast<std::size_t>(id)] - best - log_total;
+    const auto index = static_cast<std::size_t>(id);
+    return index < logits.size() ? logits[index] - best - log_total : -kInfinity;
   };
   event.logprob = logprob(event.token_id);
   const std::size_t wanted = std::min(static_cast<std::size_t>(count), logits.size());

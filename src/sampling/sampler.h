@@ -52,6 +52,10 @@ class Sampler {
   // value; no token is allowed. -infinity is a token that cannot be chosen.
   Result<TokenEvent> sample(const SampleInput& input, const SamplingParams& params);
 
+  // A token that was not chosen here: its log-probability (-infinity beyond the logits) and those
+  // of the `count` best. Errors: as above.
+  Result<TokenEvent> score(std::span<const float> logits, TokenId token, std::int32_t count);
+
  private:
   std::span<const float> adjusted_scores(const SampleInput& input, const SamplingParams& params);
   void apply_penalties(const SampleInput& input, const SamplingParams& params);

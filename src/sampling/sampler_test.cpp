@@ -299,6 +299,24 @@ TEST(Sampler, LogprobsAreOfTheRawLogits) {
   EXPECT_FALSE(sampler.sample(none.input(), none.params)->logprob);
 }
 
+TEST(Sampler, AnyTokenCanBeScored) {
+  const std::vector<float> logits{1.0F, 3.0F, 2.0F, -1.0F};
+  Sampler sampler(4);
+  SamplingParams params;
+  params.logprobs = 2;
+  const TokenEvent best =
+      sampler.sample({.logits = logits, .prompt = {}, .generated = {}, .allowed = {}}, params)
+          .value();
+  const TokenEvent same = sampler.score(logits, 1, 2).value();
+  EXPECT_EQ(same.logprob, best.logprob);
+  ASSERT_EQ(same.top_logprobs.size(), 2U);
+  const TokenEvent second = sampler.score(logits, 2, 0).value();
+  EXPECT_EQ(second.logprob, best.top_logprobs[1].logprob);
+  EXPECT_TRUE(second.top_logprobs.empty());
+  EXPECT_EQ(sampler.score(logits, 4, 0)->logprob, -std::numeric_limits<float>::infinity());
+  EXPECT_FALSE(sampler.score(std::vector<float>{1.0F, NAN}, 0, 0));
+}
+
 TEST(Sampler, TopLogprobTiesGoToTheLowerId) {
   Scenario s;
   s.logits = {1.0F, 3.0F, 3.0F, 1.0F};

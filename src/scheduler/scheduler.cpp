@@ -20,6 +20,7 @@ Scheduler::Scheduler(const SchedulerConfig& config)
   SLUICE_CHECK(config.waiting_max >= 0);
   SLUICE_CHECK(config.step_tokens_max >= 1);
   SLUICE_CHECK(config.step_logit_rows_max >= 1);
+  SLUICE_CHECK(config.step_score_rows_max >= 0);
   SLUICE_CHECK(config.prefill_step_max >= 1);
   SLUICE_CHECK(config.block_tokens >= 1);
   const auto sequences_max = static_cast<std::size_t>(config.sequences_max);
@@ -36,6 +37,7 @@ void Scheduler::enqueue(const SequenceDemand& demand) {
   SLUICE_CHECK(waiting_count() < config_.waiting_max);
   SLUICE_CHECK(demand.prompt_tokens >= 1);
   SLUICE_CHECK(demand.tokens_max >= 0);
+  SLUICE_CHECK(!demand.is_scored || config_.step_score_rows_max > 0);
   SLUICE_CHECK(blocks_of(demand.prompt_tokens + demand.tokens_max) <= config_.block_count);
   SLUICE_CHECK(demand.sequence > last_sequence_);
   last_sequence_ = demand.sequence;
@@ -136,11 +138,13 @@ const StepPlan& Scheduler::plan() {
   plan_.rows.clear();
   plan_.token_count = 0;
   plan_.logit_row_count = 0;
+  score_rows_ = 0;
   plan_decode();
   plan_prefill();
   SLUICE_CHECK(plan_.rows.empty() == running_.empty());
   SLUICE_CHECK(plan_.token_count <= config_.step_tokens_max);
-  SLUICE_CHECK(plan_.logit_row_count <= config_.step_logit_rows_max);
+  SLUICE_CHECK(plan_.logit_row_count - score_rows_ <= config_.step_logit_rows_max);
+  SLUICE_CHECK(score_rows_ <= config_.step_score_rows_max);
   return plan_;
 }
 
@@ -200,11 +204,15 @@ void Scheduler::plan_prefill() {
   const std::int64_t step_max =
       plan_.rows.empty() ? config_.prefill_step_max : prefill_beside_decode_max_;
   std::int64_t budget = std::min(step_max, config_.step_tokens_max - plan_.token_count);
+  std::int64_t score_budget = config_.step_score_rows_max;
   shares_.assign(running_.size(), 0);
   const auto give = [&](std::size_t i, std::int64_t most) {
-    const std::int64_t rows = std::min(running_[i].remaining_tokens() - shares_[i], most);
+    const bool scored = running_[i].needs_scores();
+    const std::int64_t room = scored ? std::min(most, score_budget) : most;
+    const std::int64_t rows = std::min(running_[i].remaining_tokens() - shares_[i], room);
     shares_[i] += rows;
     budget -= rows;
+    score_budget -= scored ? rows : 0;
   };
   give(turns_.front(), (budget + 1) / 2);
   for (std::size_t k = 1; k < turns_.size(); ++k) {
@@ -222,18 +230,23 @@ void Scheduler::plan_prefill() {
 
 // Whether the last known token of the sequence may be computed in this step.
 bool Scheduler::can_end(const Entry& running) const {
-  return running.demand.tokens_max == 0 || plan_.logit_row_count < config_.step_logit_rows_max;
+  return running.demand.tokens_max == 0 || running.needs_scores() ||
+         plan_.logit_row_count - score_rows_ < config_.step_logit_rows_max;
 }
 
 void Scheduler::plan_rows(const Entry& running, std::int64_t token_count) {
   const bool ends = token_count == running.remaining_tokens();
-  const bool wants_logits = ends && running.demand.tokens_max > 0;
+  const bool scored = running.needs_scores();
+  const std::int64_t logit_rows = scored                                  ? token_count
+                                  : ends && running.demand.tokens_max > 0 ? 1
+                                                                          : 0;
   plan_.rows.push_back({.sequence = running.demand.sequence,
                         .position = running.computed_tokens,
                         .token_count = token_count,
-                        .wants_logits = wants_logits});
+                        .logit_row_count = logit_rows});
   plan_.token_count += token_count;
-  plan_.logit_row_count += wants_logits ? 1 : 0;
+  plan_.logit_row_count += logit_rows;
+  score_rows_ += scored ? logit_rows : 0;
 }
 
 void Scheduler::set_prefill_beside_decode(std::int64_t rows_max) {

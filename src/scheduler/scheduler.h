@@ -20,7 +20,8 @@
 // so that a short prompt does not wait for the end of a long one. When a step has too few rows for
 // all, the one that was served longest ago comes first, and the first prefill takes its turn with
 // one row. When logit rows run out, a prefill stops one token short of its end and then takes turns
-// like the others. A held sequence keeps its place but gets no rows: it waits for another one.
+// like the others. A prompt that is scored has logits of every row, and a budget of its own for
+// them. A held sequence keeps its place but gets no rows: it waits for another one.
 //
 // Thread rule: one owner (the engine thread).
 #pragma once
@@ -37,7 +38,8 @@ struct SchedulerConfig {
   std::int64_t sequences_max = 1;        // running at once
   std::int64_t waiting_max = 0;          // enqueue() beyond it is a bug of the caller
   std::int64_t step_tokens_max = 1;      // rows of one step
-  std::int64_t step_logit_rows_max = 1;  // logit rows of one step
+  std::int64_t step_logit_rows_max = 1;  // logit rows of one step, for next tokens
+  std::int64_t step_score_rows_max = 0;  // further ones, for scores of prompts
   std::int64_t prefill_step_max = 1;     // prefill rows of one step, over all sequences
   std::int64_t block_tokens = 64;        // tokens of one KV block
   std::int64_t block_count = 0;          // KV blocks there are
@@ -48,7 +50,8 @@ struct SequenceDemand {
   SequenceId sequence = 0;         // higher than all before
   std::int64_t priority = 0;       // lower comes first
   std::int64_t prompt_tokens = 0;  // >= 1
-  std::int64_t tokens_max = 0;     // generated tokens at most; 0: no logits are needed at all
+  std::int64_t tokens_max = 0;     // generated tokens at most; 0: no next token is needed
+  bool is_scored = false;          // the prompt; only with step_score_rows_max > 0
 };
 
 class Scheduler {
@@ -76,8 +79,8 @@ class Scheduler {
   // Valid until the next call. It has rows whenever anything runs.
   const StepPlan& plan();
 
-  // The planned rows were computed. Every sequence with wants_logits must now get append_token() or
-  // remove(); one whose prompt is done and that wants no logits must get remove().
+  // The planned rows were computed. Every sequence without a token left to compute must now get
+  // append_token() or remove().
   void commit();
   void append_token(SequenceId sequence);
   void remove(SequenceId sequence);  // finished or cancelled, waiting or running
@@ -97,6 +100,8 @@ class Scheduler {
     bool held = false;
 
     std::int64_t remaining_tokens() const { return known_tokens - computed_tokens; }
+    // Whether rows to come tell of the prompt. The last token is all the same to it.
+    bool needs_scores() const { return demand.is_scored && remaining_tokens() > 1; }
     bool is_before(const Entry& other) const {
       return std::pair(demand.priority, demand.sequence) <
              std::pair(other.demand.priority, other.demand.sequence);
@@ -127,7 +132,8 @@ class Scheduler {
   std::vector<std::size_t> turns_;    // scratch: indices into running_
   std::vector<std::int64_t> shares_;  // scratch: prefill rows by index into running_
   std::int64_t reserved_blocks_ = 0;
-  std::int64_t served_ = 0;  // counts sequences served, over all steps
+  std::int64_t score_rows_ = 0;  // of the plan
+  std::int64_t served_ = 0;      // counts sequences served, over all steps
   SequenceId last_sequence_ = -1;
   Admission admission_;
   StepPlan plan_;

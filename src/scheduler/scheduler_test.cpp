@@ -23,13 +23,13 @@ SchedulerConfig small_config() {
           .block_count = 100};
 }
 
-// "sequence:position+count", with "!" when logits are wanted.
+// "sequence:position+count", with "!" for each row whose logits are wanted.
 std::string text_of(const StepPlan& plan) {
   std::string text;
   for (const PlannedRows& rows : plan.rows) {
     text += (text.empty() ? "" : " ") + std::to_string(rows.sequence) + ":" +
             std::to_string(rows.position) + "+" + std::to_string(rows.token_count) +
-            (rows.wants_logits ? "!" : "");
+            std::string(static_cast<std::size_t>(rows.logit_row_count), '!');
   }
   return text;
 }
@@ -38,7 +38,7 @@ std::string text_of(const StepPlan& plan) {
 void advance(Scheduler& scheduler, const StepPlan& plan) {
   scheduler.commit();
   for (const PlannedRows& rows : plan.rows) {
-    if (rows.wants_logits) {
+    if (rows.logit_row_count > 0) {
       scheduler.append_token(rows.sequence);
     }
   }
@@ -278,11 +278,28 @@ TEST(Scheduler, ShortRequestsDoNotStarveAPrefill) {
     ASSERT_EQ(plan.token_count, 1);
     const PlannedRows rows = plan.rows.front();
     scheduler.commit();
-    if (rows.wants_logits) {
+    if (rows.logit_row_count > 0) {
       done = rows.sequence == 1;
       scheduler.remove(rows.sequence);
     }
   }
+}
+
+TEST(Scheduler, AScoredPromptHasABudgetOfItsOwn) {
+  SchedulerConfig config = small_config();
+  config.step_score_rows_max = 5;
+  Scheduler scheduler(config);
+  scheduler.enqueue({.sequence = 1, .prompt_tokens = 9, .tokens_max = 2, .is_scored = true});
+  scheduler.enqueue({.sequence = 2, .prompt_tokens = 4, .tokens_max = 2});
+  scheduler.admit();
+  EXPECT_EQ(text_of(scheduler.plan()), "1:0+5!!!!! 2:0+4!");
+  scheduler.commit();
+  scheduler.append_token(2);
+  EXPECT_EQ(text_of(scheduler.plan()), "2:4+1! 1:5+4!!!!");
+  scheduler.commit();
+  scheduler.append_token(1);
+  scheduler.remove(2);
+  EXPECT_EQ(text_of(scheduler.plan()), "1:9+1!");
 }
 
 // One sequence as the naive engine sees it.
@@ -294,6 +311,7 @@ struct Life {
   std::int64_t computed = 0;
   std::int64_t waited = 0;  // steps without rows since admission
   std::int64_t priority = 0;
+  bool scored = false;
   bool running = false;
   bool held = false;
 };
@@ -337,6 +355,7 @@ class RandomProgram {
             .waiting_max = 1 + below(20),
             .step_tokens_max = 1 + below(40),
             .step_logit_rows_max = 1 + below(12),
+            .step_score_rows_max = below(20),
             .prefill_step_max = 1 + below(40),
             .block_tokens = 1 + below(16),
             .block_count = 120 + below(below(2) == 0 ? 10 : 200)};
@@ -346,10 +365,12 @@ class RandomProgram {
     Life life{.prompt = 1 + below(below(4) == 0 ? 90 : 10), .tokens_max = below(20)};
     life.stops_after = 1 + below(20);
     life.priority = below(3) == 0 ? below(5) - 2 : 0;
+    life.scored = config_.step_score_rows_max > 0 && below(4) == 0;
     scheduler.enqueue({.sequence = next_,
                        .priority = life.priority,
                        .prompt_tokens = life.prompt,
-                       .tokens_max = life.tokens_max});
+                       .tokens_max = life.tokens_max,
+                       .is_scored = life.scored});
     lives_[next_++] = life;
   }
 
@@ -363,10 +384,13 @@ class RandomProgram {
       Life& life = lives_[rows.sequence];
       life.computed += rows.token_count;
       life.waited = 0;
-      if (rows.wants_logits && ++life.generated < std::min(life.tokens_max, life.stops_after)) {
+      if (life.computed < life.prompt + life.generated) {
+        continue;
+      }
+      ++life.generated;
+      if (life.generated < std::min(life.tokens_max, life.stops_after)) {
         scheduler.append_token(rows.sequence);
-      } else if (life.computed >= life.prompt + std::max<std::int64_t>(life.generated - 1, 0) &&
-                 (rows.wants_logits || life.tokens_max == 0)) {
+      } else {
         scheduler.remove(rows.sequence);
         lives_.erase(rows.sequence);
       }
@@ -421,6 +445,7 @@ class RandomProgram {
   void check(const StepPlan& plan) {
     std::int64_t tokens = 0;
     std::int64_t logit_rows = 0;
+    std::int64_t score_rows = 0;
     std::int64_t prefill = 0;
     std::int64_t blocks = 0;
     std::int64_t running = 0;
@@ -432,16 +457,21 @@ class RandomProgram {
       ASSERT_EQ(rows.position, life.computed);
       ASSERT_GE(rows.token_count, 1);
       ASSERT_LE(rows.position + rows.token_count, known);
-      ASSERT_EQ(rows.wants_logits,
-                rows.position + rows.token_count == known && life.tokens_max > 0);
+      const bool scored = life.scored && known - life.computed > 1;
+      const bool ends = rows.position + rows.token_count == known;
+      ASSERT_EQ(rows.logit_row_count, scored                        ? rows.token_count
+                                      : ends && life.tokens_max > 0 ? 1
+                                                                    : 0);
       tokens += rows.token_count;
       prefill += rows.token_count > 1 ? rows.token_count : 0;
-      logit_rows += rows.wants_logits ? 1 : 0;
+      logit_rows += rows.logit_row_count;
+      score_rows += scored ? rows.logit_row_count : 0;
     }
     ASSERT_EQ(tokens, plan.token_count);
     ASSERT_EQ(logit_rows, plan.logit_row_count);
     ASSERT_LE(tokens, config_.step_tokens_max);
-    ASSERT_LE(logit_rows, config_.step_logit_rows_max);
+    ASSERT_LE(logit_rows - score_rows, config_.step_logit_rows_max);
+    ASSERT_LE(score_rows, config_.step_score_rows_max);
     ASSERT_LE(prefill, config_.prefill_step_max);
     for (auto& [id, life] : lives_) {
       running += life.running ? 1 : 0;

@@ -13,7 +13,9 @@ struct PlannedRows {
   SequenceId sequence = 0;
   std::int64_t position = 0;
   std::int64_t token_count = 0;  // >= 1
-  bool wants_logits = false;     // of the last row: the sequence's next token follows from it
+  // Of the last so many rows: the next token follows from the last one, the scores of a prompt from
+  // all of them.
+  std::int64_t logit_row_count = 0;
 };
 
 struct StepPlan {

@@ -11,12 +11,19 @@ ChoiceRun::ChoiceRun(const Tokenizer& tokenizer, const GenerationPlan& plan,
       stream_(std::move(stream)),
       decoder_(tokenizer, plan.skip_special_tokens),
       parser_(std::move(sequence.rules)),
+      scored_echo_(std::move(sequence.scored_echo)),
       counts_prompt_(sequence.counts_prompt) {}
 
 void ChoiceRun::take_cached_tokens(std::int64_t cached_tokens, AnswerUsage& usage) {
   if (counts_prompt_) {
     usage.cached_tokens += cached_tokens - std::exchange(cached_tokens_, cached_tokens);
   }
+}
+
+std::vector<AnswerDelta> ChoiceRun::take_scores(PromptScored scored) {
+  return {{.part = AnswerPart::content,
+           .text = std::move(scored_echo_),
+           .tokens = std::move(scored.tokens)}};
 }
 
 std::vector<AnswerDelta> ChoiceRun::take_token(const TokenEvent& token, AnswerUsage& usage) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,7 @@ class ChoiceRun {
 
   // Each adds to `usage` what the event changed, and returns the new text.
   void take_cached_tokens(std::int64_t cached_tokens, AnswerUsage& usage);
+  std::vector<AnswerDelta> take_scores(PromptScored scored);
   std::vector<AnswerDelta> take_token(const TokenEvent& token, AnswerUsage& usage);
   std::vector<AnswerDelta> take_tail(const GenerationFinished& finished, AnswerUsage& usage);
 
@@ -64,6 +66,7 @@ class ChoiceRun {
   std::shared_ptr<GenerationStream> stream_;
   IncrementalDecoder decoder_;
   AnswerParser parser_;
+  std::string scored_echo_;
   bool counts_prompt_;
   bool cut_ = false;                // by a limit
   std::int64_t cached_tokens_ = 0;  // of its prompt, as far as is known

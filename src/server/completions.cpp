@@ -105,8 +105,13 @@ std::optional<ApiError> add_prompt(const Backend& backend, const CompletionReque
   const AnswerRules rules{.stop = fields.stop, .keep_stop_text = fields.keep_stop_text};
   for (PlannedSequence& sequence :
        plan_sequences(backend, fields, http, *token_ids, *tokens_max, rules)) {
+    if (request.scores_prompt()) {
+      sequence.request.prompt_logprobs = fields.logprobs;
+      sequence.scored_echo = *echo;
+    } else if (!echo->empty()) {
+      sequence.opening.push_back({.part = AnswerPart::content, .text = *echo});
+    }
     plan.sequences.push_back(std::move(sequence));
-    options.echoes.push_back(*echo);
     if (fields.return_token_ids) {
       options.prompt_token_ids.push_back(*token_ids);
     }

@@ -23,6 +23,7 @@ struct PlannedSequence {
   Request request;
   AnswerRules rules;
   std::vector<AnswerDelta> opening = {};  // said before the first token (echo)
+  std::string scored_echo = {};           // the same, with the scores of the prompt
   bool counts_prompt = true;              // false for all but the first answer to a prompt
 };
 

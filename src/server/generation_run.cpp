@@ -216,6 +216,8 @@ void GenerationRun::take(std::size_t index, GenerationEvent event) {
     if (!begun_) {
       begin();
     }
+  } else if (auto* scored = std::get_if<PromptScored>(&event)) {
+    say(index, choice.take_scores(std::move(*scored)));
   } else if (const auto* token = std::get_if<TokenEvent>(&event)) {
     say(index, choice.take_token(*token, usage_));
   } else {

@@ -1,4 +1,6 @@
 """Plain completions: prompts in every form, and what is made of them."""
+import json
+
 import pytest
 
 ASK = {"max_tokens": 6, "temperature": 0, "return_token_ids": True}
@@ -63,6 +65,46 @@ def test_logprobs_have_offsets(http):
     assert said["text_offset"] == [len("".join(said["tokens"][:i])) for i in range(len(said["tokens"]))]
     for token, value, top in zip(said["tokens"], said["token_logprobs"], said["top_logprobs"]):
         assert top[token] == value == max(top.values())
+
+
+def test_echo_with_logprobs_scores_the_prompt(http):
+    """What the model said of its own tokens while it wrote them, it says of them as a prompt."""
+    first = complete(http, "Once upon", logprobs=2, skip_special_tokens=False)
+    said = first["choices"][0]["logprobs"]
+    prompt = first["choices"][0]["prompt_token_ids"] + first["choices"][0]["token_ids"]
+    for fields in ({"max_tokens": 0}, {"max_tokens": 3}, {"max_tokens": 0, "stream": True, "stream_options": {"include_usage": True}}):
+        asked = ASK | {"prompt": prompt, "echo": True, "logprobs": 2, "skip_special_tokens": False} | fields
+        reply = http.post("/v1/completions", json=asked)
+        assert reply.status_code == 200, reply.text
+        scored, usage = joined_logprobs(reply) if fields.get("stream") else (reply.json()["choices"][0]["logprobs"], reply.json()["usage"])
+        begin = len(prompt) - len(said["tokens"])
+        assert scored["token_logprobs"][0] is None and scored["top_logprobs"][0] is None and scored["text_offset"][0] == 0
+        assert None not in scored["token_logprobs"][1:]
+        for key in ("tokens", "token_logprobs", "top_logprobs"):
+            assert scored[key][begin:len(prompt)] == said[key], key
+        assert len(scored["tokens"]) == len(prompt) + fields["max_tokens"]
+        assert usage["prompt_tokens_details"]["cached_tokens"] == 0
+        assert scored["text_offset"] == [len("".join(scored["tokens"][:i])) for i in range(len(scored["tokens"]))]
+
+
+def joined_logprobs(reply):
+    """Of a stream with one choice: its logprobs, its usage."""
+    chunks = [json.loads(line[6:]) for line in reply.text.splitlines() if line.startswith("data: {")]
+    said = {}
+    for chunk in chunks:
+        for choice in chunk["choices"]:
+            for key, values in choice["logprobs"].items():
+                said.setdefault(key, []).extend(values)
+    return said, chunks[-1]["usage"]
+
+
+def test_a_choice_is_scored_by_what_it_costs(http):
+    """As evaluation harnesses do it: the likelihood of a continuation is the sum over its tokens."""
+    context, endings = tokens_of(http, "The heron stood"), [tokens_of(http, text) for text in (" still", " on the moon")]
+    whole = [complete(http, context + ending, max_tokens=1, echo=True, logprobs=1)["choices"][0]["logprobs"] for ending in endings]
+    batch = complete(http, [context + ending for ending in endings], max_tokens=1, echo=True, logprobs=1)["choices"]
+    assert [choice["logprobs"] for choice in batch] == whole
+    assert all(len(said["tokens"]) == len(context) + len(ending) + 1 for said, ending in zip(whole, endings))
 
 
 @pytest.mark.parametrize("prompt", ["", [], [[]], ["a", ""], [["a"]], [1, "a"], 5, {"a": 1}, None, [2**31], [-1], [1.5], "x " * 3000])

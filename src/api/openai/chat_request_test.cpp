@@ -426,7 +426,8 @@ TEST(CompletionRequest, Fields) {
   EXPECT_FALSE(with(R"("suffix":"")")->suffix);
   EXPECT_EQ(with(R"("n":2,"best_of":3)").error().param, "best_of");
   EXPECT_TRUE(with(R"("n":2,"best_of":2)"));
-  EXPECT_EQ(with(R"("echo":true,"logprobs":1)").error().param, "logprobs");
+  EXPECT_TRUE(with(R"("echo":true,"logprobs":0)")->scores_prompt());
+  EXPECT_EQ(with(R"("echo":true,"logprobs":0,"suffix":"x")").error().param, "suffix");
   EXPECT_FALSE(with(R"("parse_special":false)")->parse_special);
 }
 

@@ -111,9 +111,10 @@ CompletionRequest read_completion(JsonFields& body, const RequestLimits& limits)
   check_prompts_not_empty(request, report);
   request.parse_special = body.boolean("parse_special").value_or(true);
   request.echo = body.boolean("echo").value_or(false);
-  if (request.echo && request.generation.logprobs >= 0) {
+  if (request.scores_prompt() && request.suffix) {
     report.fail(ApiErrorKind::unsupported_parameter,
-                "echo with logprobs is not supported: prompt tokens are not scored", "logprobs");
+                "suffix with echo and logprobs is not supported: its prompt is not only text",
+                "suffix");
   }
   return request;
 }
@@ -134,23 +135,13 @@ ApiResult<CompletionRequest> parse_completion_request(std::string body_text,
 
 CompletionReply::CompletionReply(ReplyHead head, CompletionReplyOptions options,
                                  TokenBytes token_bytes)
-    : head_(std::move(head)), options_(std::move(options)), token_bytes_(std::move(token_bytes)) {
-  for (const std::string& echo : options_.echoes) {
-    text_offsets_.push_back(character_count(echo));
-  }
-}
+    : head_(std::move(head)), options_(std::move(options)), token_bytes_(std::move(token_bytes)) {}
 
 std::vector<SseEvent> CompletionReply::begin(const AnswerUsage& usage) {
   std::vector<SseEvent> events;
-  for (std::size_t choice = 0; choice < options_.echoes.size(); ++choice) {
-    const bool has_ids = options_.return_token_ids;
-    if (options_.echoes[choice].empty() && !has_ids) {
-      continue;
-    }
-    json::object entry = choice_object(choice, options_.echoes[choice], {}, {});
-    if (has_ids) {
-      entry["prompt_token_ids"] = token_ids_json(options_.prompt_token_ids[choice]);
-    }
+  for (std::size_t choice = 0; choice < options_.prompt_token_ids.size(); ++choice) {
+    json::object entry = choice_object(choice, "", {}, {});
+    entry["prompt_token_ids"] = token_ids_json(options_.prompt_token_ids[choice]);
     events.push_back({"", chunk(json::array{std::move(entry)}, usage)});
   }
   return events;
@@ -199,7 +190,7 @@ std::string CompletionReply::whole(std::span<const ChoiceAnswer> choices,
   json::array list;
   for (std::size_t i = 0; i < choices.size(); ++i) {
     const ChoiceAnswer& answer = choices[i];
-    json::object entry = choice_object(i, options_.echoes[i] + answer.text_of(AnswerPart::content),
+    json::object entry = choice_object(i, answer.text_of(AnswerPart::content),
                                        answer.tokens_of(AnswerPart::content), answer.token_ids);
     entry["finish_reason"] = finish_reason_json(answer.end.reason);
     entry["stop_reason"] = stop_reason_json(answer.end);
@@ -249,18 +240,24 @@ json::object CompletionReply::logprobs(std::size_t choice, std::span<const Token
   json::array values;
   json::array tops;
   json::array offsets;
+  std::int64_t& offset = text_offsets_[choice];
   for (const TokenEvent& token : tokens) {
     const std::string text = replace_invalid_utf8(token_bytes_(token.token_id));
-    const double logprob = finite_logprob(token.logprob.value_or(0.0F));
+    offsets.push_back(offset);
+    offset += character_count(text);
+    texts.push_back(json::string(text));
+    if (!token.logprob) {  // the first of a prompt
+      values.push_back(nullptr);
+      tops.push_back(nullptr);
+      continue;
+    }
+    const double logprob = finite_logprob(*token.logprob);
     json::object top;
     for (const TokenLogprob& candidate : token.top_logprobs) {
       top[replace_invalid_utf8(token_bytes_(candidate.token_id))] =
           finite_logprob(candidate.logprob);
     }
     top[text] = logprob;
-    offsets.push_back(text_offsets_[choice]);
-    text_offsets_[choice] += character_count(text);
-    texts.push_back(json::string(text));
     values.push_back(logprob);
     tops.push_back(std::move(top));
   }

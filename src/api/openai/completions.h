@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/json/object.hpp>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -26,6 +27,9 @@ struct CompletionRequest {
   bool parse_special = true;  // control-token spellings in strings become tokens
   bool echo = false;          // the prompt is repeated at the head of the text
   std::vector<std::string> ignored;
+
+  // Whether the echo comes with logprobs, too.
+  bool scores_prompt() const { return echo && generation.logprobs >= 0; }
 };
 
 ApiResult<CompletionRequest> parse_completion_request(std::string body,
@@ -36,7 +40,6 @@ struct CompletionReplyOptions {
   bool continuous_usage = false;
   bool logprobs = false;
   bool return_token_ids = false;
-  std::vector<std::string> echoes = {};                     // per choice; empty: no echo
   std::vector<std::vector<TokenId>> prompt_token_ids = {};  // per choice, when return_token_ids
 };
 
@@ -65,7 +68,7 @@ class CompletionReply final : public ReplyFormat {
   ReplyHead head_;
   CompletionReplyOptions options_;
   TokenBytes token_bytes_;
-  std::vector<std::int64_t> text_offsets_;  // per choice: characters of tokens so far
+  std::map<std::size_t, std::int64_t> text_offsets_;  // by choice: characters of tokens so far
 };
 
 }  // namespace sluice

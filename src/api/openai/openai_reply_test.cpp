@@ -226,12 +226,12 @@ TEST(ChatReply, Logprobs) {
 }
 
 TEST(CompletionReply, WholeAndStreamAgree) {
-  const CompletionReplyOptions options{.echoes = {"P"}};
+  const CompletionReplyOptions options{};
   CompletionReply whole(kHead, options, token_bytes);
   const std::vector<ChoiceAnswer> choices{answer()};
   const json::value reply = *parse_json(whole.whole(choices, kUsage));
   EXPECT_EQ(to_json(reply.at("choices")),
-            R"([{"index":0,"text":"PHi","logprobs":null,"finish_reason":"stop",)"
+            R"([{"index":0,"text":"Hi","logprobs":null,"finish_reason":"stop",)"
             R"("stop_reason":null}])");
   EXPECT_EQ(reply.at("object"), "text_completion");
 
@@ -244,7 +244,7 @@ TEST(CompletionReply, WholeAndStreamAgree) {
       text += chunk.at("choices").at(0).at("text").as_string();
     }
   }
-  EXPECT_EQ(text, "PHi");
+  EXPECT_EQ(text, "Hi");
   EXPECT_EQ(chunks.back(), "[DONE]");
 }
 
@@ -254,14 +254,14 @@ TEST(CompletionReply, LogprobsCountOffsetsInCharacters) {
   token.logprob = -1.0F;
   token.top_logprobs = {{2, -0.5F}};
   ChoiceAnswer choice;
+  choice.add({AnswerPart::content, "a", {TokenEvent{.token_id = 0}}});  // the first of a prompt
   choice.add({AnswerPart::content, "a", {token}});
-  choice.add({AnswerPart::content, "a", {token}});
-  CompletionReply reply(kHead, {.logprobs = true, .echoes = {"é"}}, token_bytes);
+  CompletionReply reply(kHead, {.logprobs = true}, token_bytes);
   const std::vector<ChoiceAnswer> choices{choice};
   const json::value whole = *parse_json(reply.whole(choices, kUsage));
   EXPECT_EQ(to_json(whole.at("choices").at(0).at("logprobs")),
-            R"({"tokens":["a","a"],"token_logprobs":[-1E0,-1E0],)"
-            R"("top_logprobs":[{"b":-5E-1,"a":-1E0},{"b":-5E-1,"a":-1E0}],"text_offset":[1,2]})");
+            R"({"tokens":["a","a"],"token_logprobs":[null,-1E0],)"
+            R"("top_logprobs":[null,{"b":-5E-1,"a":-1E0}],"text_offset":[0,1]})");
 }
 
 }  // namespace
