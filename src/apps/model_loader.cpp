@@ -80,8 +80,14 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const std::filesystem::pa
                                                        const ModelConfig& config,
                                                        const RuntimeOptions& options,
                                                        const ModelOptions& model_options) {
-  const SteadyClock clock;
-  const Clock::TimePoint begin = clock.now();
+  auto loaded = SLUICE_TRY(open(directory, config, options));
+  SLUICE_TRY(loaded->load_weights(model_options));
+  return loaded;
+}
+
+Result<std::unique_ptr<LoadedModel>> LoadedModel::open(const std::filesystem::path& directory,
+                                                       ModelConfig config,
+                                                       const RuntimeOptions& options) {
   const CpuFeatures cpu = detect_cpu_features();
   const kernels::KernelTable* table = SLUICE_TRY(choose_kernels(cpu));
   const int threads = options.threads == 0 ? available_cpus() : static_cast<int>(options.threads);
@@ -89,15 +95,25 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const std::filesystem::pa
     print_note("sluice {}: {}; threads: {}\n{}\n", version(), describe_machine(cpu, *table),
                threads, describe_model(directory, config));
   }
-
   Checkpoint checkpoint = SLUICE_TRY(Checkpoint::open(directory));
-  auto loaded = std::unique_ptr<LoadedModel>(new LoadedModel(std::move(checkpoint), threads));
-  ProgressBar bar("loading", "bytes", !options.quiet);
-  loaded->model_ = SLUICE_TRY(
-      Qwen3_5::load(config, loaded->checkpoint_, *table, loaded->pool_, model_options,
-                    [&bar](std::size_t done, std::size_t total) { bar.update(done, total); }));
-  loaded->load_seconds_ = seconds_between(begin, clock.now());
-  return loaded;
+  return std::unique_ptr<LoadedModel>(
+      new LoadedModel({std::move(config), table, options.quiet}, std::move(checkpoint), threads));
+}
+
+Result<void> LoadedModel::load_weights(const ModelOptions& model_options,
+                                       const LoadProgress& on_progress) {
+  const SteadyClock clock;
+  const Clock::TimePoint begin = clock.now();
+  ProgressBar bar("loading", "bytes", !opened_.quiet);
+  model_ = SLUICE_TRY(Qwen3_5::load(opened_.config, checkpoint_, *opened_.table, pool_,
+                                    model_options, [&](std::size_t done, std::size_t total) {
+                                      bar.update(done, total);
+                                      if (on_progress) {
+                                        on_progress(done, total);
+                                      }
+                                    }));
+  load_seconds_ = seconds_between(begin, clock.now());
+  return {};
 }
 
 std::int64_t sampled_vocab_size(const TextSide& text, const ModelConfig& config) {

@@ -43,21 +43,36 @@ std::string describe_machine(const CpuFeatures& cpu, const kernels::KernelTable&
 
 class LoadedModel {
  public:
-  // `directory` holds config.json; config is what load_model_config() made of it. Everything is
-  // ready to compute when this returns. Errors name file, tensor or option.
+  // open() and load_weights(): everything is ready to compute.
   static Result<std::unique_ptr<LoadedModel>> load(const std::filesystem::path& directory,
                                                    const ModelConfig& config,
                                                    const RuntimeOptions& options,
                                                    const ModelOptions& model_options);
 
+  // Quick: what the files say of themselves. `directory` holds config.json; config is what
+  // load_model_config() made of it. Errors name file, tensor or option.
+  static Result<std::unique_ptr<LoadedModel>> open(const std::filesystem::path& directory,
+                                                   ModelConfig config,
+                                                   const RuntimeOptions& options);
+  // Once. on_progress (may be empty) gets the bytes done and their total.
+  Result<void> load_weights(const ModelOptions& model_options,
+                            const LoadProgress& on_progress = {});
+
+  // After load_weights().
   Qwen3_5& model() { return *model_; }
   const Checkpoint& checkpoint() const { return checkpoint_; }
   double load_seconds() const { return load_seconds_; }
 
  private:
-  LoadedModel(Checkpoint checkpoint, int threads)
-      : checkpoint_(std::move(checkpoint)), pool_(threads) {}
+  struct Opened {
+    ModelConfig config;
+    const kernels::KernelTable* table = nullptr;
+    bool quiet = false;
+  };
+  LoadedModel(Opened opened, Checkpoint checkpoint, int threads)
+      : opened_(std::move(opened)), checkpoint_(std::move(checkpoint)), pool_(threads) {}
 
+  Opened opened_;
   // In this order: the model reads from the mapping and runs on the pool until it is gone.
   Checkpoint checkpoint_;
   ThreadPool pool_;

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -31,6 +32,7 @@ namespace sluice::apps {
 namespace {
 
 constexpr std::int64_t kDefaultContext = 8192;
+constexpr std::int64_t kScoreStep = 64;  // prompt tokens scored in one step
 constexpr std::size_t kKeyFileBytesMax = std::size_t{1} << 20;
 constexpr std::size_t kBodiesAtOnce = 4;  // largest ones, in memory
 
@@ -104,25 +106,56 @@ ServedModel make_served_model(const ServeOptions& options, const std::filesystem
                      .build = version()};
 }
 
-// Serves until a signal: the first drains, the second closes at once.
-void serve_until_signal(HttpServer& server, SignalWatch& watch) {
-  std::atomic<bool> ended{false};
-  std::thread serving([&server, &watch, &ended] {
-    server.run();
-    ended.store(true);
-    watch.wake();
-  });
-  fmt::print("listening on {}\n", server.url());
-  std::fflush(stdout);
-  while (!ended.load()) {
-    watch.wait();
-    if (watch.take_signal()) {
-      spdlog::info("stopping: running answers may finish; a second signal closes at once");
-      server.stop();
+// The server on a thread of its own, from before the model is loaded until it has drained.
+class BackgroundServer {
+ public:
+  explicit BackgroundServer(HttpServer& server) : server_(server), thread_([this] { run(); }) {}
+  ~BackgroundServer() {
+    for (int i = 0; i < 3; ++i) {  // at once, where it still runs
+      server_.stop();
+    }
+    thread_.join();
+  }
+  BackgroundServer(const BackgroundServer&) = delete;
+  BackgroundServer& operator=(const BackgroundServer&) = delete;
+
+  // The first signal drains, the second closes at once.
+  Result<void> serve_until_signal() {
+    const std::unique_ptr<SignalWatch> watch = SLUICE_TRY(SignalWatch::start());
+    set_watch(watch.get());
+    fmt::print("listening on {}\n", server_.url());
+    std::fflush(stdout);
+    while (!ended_.load()) {
+      watch->wait();
+      if (watch->take_signal()) {
+        spdlog::info("stopping: running answers may finish; a second signal closes at once");
+        server_.stop();
+      }
+    }
+    set_watch(nullptr);
+    return {};
+  }
+
+ private:
+  void run() {
+    server_.run();
+    const std::lock_guard lock(mutex_);
+    ended_.store(true);
+    if (watch_ != nullptr) {
+      watch_->wake();
     }
   }
-  serving.join();
-}
+  void set_watch(SignalWatch* watch) {
+    const std::lock_guard lock(mutex_);
+    watch_ = watch;
+  }
+
+  HttpServer& server_;
+  std::atomic<bool> ended_{false};
+  std::mutex mutex_;
+  SignalWatch* watch_ = nullptr;  // guarded by mutex_
+  std::thread thread_;            // uses everything above
+};
 
 Result<int> run_serve(const ServeOptions& options) {
   // stdout is for the address alone, so that scripts can wait for it.
@@ -145,22 +178,28 @@ Result<int> run_serve(const ServeOptions& options) {
   engine_config.context_max =
       SLUICE_TRY(choose_context(options.engine.context_max, kDefaultContext, config));
   engine_config.sampled_vocab_size = sampled_vocab_size(text, config);
+  engine_config.score_step_max = kScoreStep;
   engine_config.reuse_bytes = static_cast<std::size_t>(options.cache_mib) << 20;
   const ModelOptions model_options{
       .step_tokens_max = engine_config.prefill_step_max + engine_config.sequences_max,
-      .step_logit_rows_max = engine_config.sequences_max};
+      .step_logit_rows_max = engine_config.sequences_max + engine_config.score_step_max};
   SLUICE_TRY(plan_memory(engine_config, CacheLayout::of(config), model_options, config.vocab_size));
+  // Everything that can be wrong with the options is found before the weights are read.
   const std::unique_ptr<LoadedModel> loaded =
-      SLUICE_TRY(LoadedModel::load(directory, config, options.runtime, model_options));
+      SLUICE_TRY(LoadedModel::open(directory, config, options.runtime));
   const ServedModel served =
       make_served_model(options, directory, loaded->checkpoint(), std::move(text));
-
-  const std::unique_ptr<SignalWatch> watch = SLUICE_TRY(SignalWatch::start());
-  const std::unique_ptr<Engine> engine =
-      SLUICE_TRY(start_engine(loaded->model(), engine_config, options.runtime.quiet));
+  std::unique_ptr<Engine> engine;
   const std::unique_ptr<HttpServer> server =
-      SLUICE_TRY(HttpServer::create(server_config, *engine, served));
-  serve_until_signal(*server, *watch);
+      SLUICE_TRY(HttpServer::create(server_config, engine_config, served));
+  BackgroundServer background(*server);
+  spdlog::info("{} is open; the model is loading", server->url());
+  SLUICE_TRY(loaded->load_weights(model_options, [&server](std::size_t done, std::size_t total) {
+    server->set_progress(total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 0.0);
+  }));
+  engine = SLUICE_TRY(start_engine(loaded->model(), engine_config, options.runtime.quiet));
+  server->set_engine(*engine);
+  SLUICE_TRY(background.serve_until_signal());
   return kExitSuccess;
 }
 

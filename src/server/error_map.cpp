@@ -123,8 +123,8 @@ ApiError map_error(const Error& error, std::string param, ApiErrorKind exhausted
       return {exhausted, error.message, std::move(param)};
     case ErrorCode::deadline:
       return {ApiErrorKind::deadline_exceeded, error.message, ""};
-    case ErrorCode::cancelled:
-      return {ApiErrorKind::not_ready, "the server is shutting down", ""};
+    case ErrorCode::cancelled:  // not ready yet, or no more
+      return {ApiErrorKind::not_ready, error.message, ""};
     case ErrorCode::not_found:
     case ErrorCode::corrupt_data:
     case ErrorCode::io:

@@ -93,7 +93,9 @@ std::optional<ApiError> check_admission(const Backend& backend) {
       return ApiError{ApiErrorKind::not_ready, "the server is shutting down", ""};
     case Readiness::Status::device_error:
       return ApiError{ApiErrorKind::not_ready, "the model does not compute on this machine", ""};
-    case Readiness::Status::loading:  // the first forward pass runs; requests may wait behind it
+    case Readiness::Status::loading:
+      return ApiError{ApiErrorKind::not_ready, "the model is loading", ""};
+    case Readiness::Status::warming_up:
     case Readiness::Status::ready:
       break;
   }

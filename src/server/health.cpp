@@ -11,6 +11,7 @@ namespace json = boost::json;
 std::string_view status_name(Readiness::Status status) {
   switch (status) {
     case Readiness::Status::loading:
+    case Readiness::Status::warming_up:
       return "loading";
     case Readiness::Status::ready:
       return "ok";
@@ -34,11 +35,14 @@ void handle_ready(const Backend& backend, const std::shared_ptr<Exchange>& excha
   const std::string_view name = status_name(status);
   const EngineStatus engine = backend.engine->status();
   HttpResponse response;
-  response.body =
-      json::serialize(json::object{{"status", json::string_view(name.data(), name.size())},
-                                   {"model", backend.model->id},
-                                   {"queue", engine.waiting},
-                                   {"running", engine.running}});
+  json::object body{{"status", json::string_view(name.data(), name.size())},
+                    {"model", backend.model->id},
+                    {"queue", engine.waiting},
+                    {"running", engine.running}};
+  if (status == Readiness::Status::loading) {
+    body.emplace("progress", backend.readiness->progress());
+  }
+  response.body = json::serialize(body);
   if (status != Readiness::Status::ready) {
     response.status = 503;
     response.headers.emplace_back("retry-after", "1");

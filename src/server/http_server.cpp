@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "api/tools/call_memory.h"
+#include "server/engine_slot.h"
 #include "server/error_map.h"
 #include "server/http_connection.h"
 #include "server/response_store.h"
@@ -38,8 +39,9 @@ using asio::ip::tcp;
 
 class HttpServer::Impl {
  public:
-  Impl(const ServerConfig& config, Engine& engine, const ServedModel& model)
+  Impl(const ServerConfig& config, const EngineConfig& engine, const ServedModel& model)
       : config_(config),
+        engine_(engine),
         grammars_(model.tokenizer, model.generation.eos_token_ids,
                   [this](double seconds) { metrics_.grammar_compiled(seconds); }),
         io_(std::max(config.threads, 1)),
@@ -48,7 +50,7 @@ class HttpServer::Impl {
         drain_timer_(acceptor_.get_executor()),
         backend_{.config = &config_,
                  .model = &model,
-                 .engine = &engine,
+                 .engine = &engine_,
                  .readiness = &readiness_,
                  .responses = &responses_,
                  .running_responses = &running_responses_,
@@ -66,6 +68,8 @@ class HttpServer::Impl {
 
   Result<void> prepare();
   Result<void> listen();
+  void set_progress(double progress) { readiness_.set_progress(progress); }
+  void set_engine(Engine& engine);
   void run();
   void stop();
 
@@ -89,6 +93,7 @@ class HttpServer::Impl {
   // Connections live in operations of io_ and use what stands above it.
   const ServerConfig config_;
   BodyBudget body_budget_{config_.body_bytes_total};
+  EngineSlot engine_;
   Readiness readiness_;
   const SteadyClock clock_;
   ResponseStore responses_{ResponseStoreLimits{}, clock_};
@@ -151,9 +156,13 @@ Result<void> HttpServer::Impl::listen() {
   return {};
 }
 
+void HttpServer::Impl::set_engine(Engine& engine) {
+  engine_.fill(engine);
+  readiness_.probe(engine_, io_);
+}
+
 void HttpServer::Impl::run() {
   work_.emplace(io_.get_executor());
-  readiness_.probe(*backend_.engine, io_);
   asio::post(acceptor_.get_executor(), [this] { accept(); });
   std::vector<std::thread> threads;
   for (int i = 1; i < config_.threads; ++i) {
@@ -301,7 +310,8 @@ void HttpServer::Impl::for_each_connection(void (HttpConnection::*action)()) {
   }
 }
 
-Result<std::unique_ptr<HttpServer>> HttpServer::create(const ServerConfig& config, Engine& engine,
+Result<std::unique_ptr<HttpServer>> HttpServer::create(const ServerConfig& config,
+                                                       const EngineConfig& engine,
                                                        const ServedModel& model) {
   try {
     auto impl = std::make_unique<Impl>(config, engine, model);
@@ -324,6 +334,12 @@ std::uint16_t HttpServer::port() const {
 }
 std::string HttpServer::url() const {
   return impl_->url();
+}
+void HttpServer::set_progress(double progress) {
+  impl_->set_progress(progress);
+}
+void HttpServer::set_engine(Engine& engine) {
+  impl_->set_engine(engine);
 }
 void HttpServer::run() {
   impl_->run();

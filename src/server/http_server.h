@@ -1,7 +1,8 @@
 // The HTTP server: accepts connections, runs them on a few threads, and ends without cutting
-// answers off. Its only public class; apps/ builds one around an engine.
+// answers off. Its only public class; apps/ builds one, then the engine for it.
 //
-// Thread rule: stop() from any thread (not from a signal handler); everything else from the owner.
+// Thread rule: run() and the destructor from the owner; everything else from any thread (not from a
+// signal handler).
 #pragma once
 
 #include <cstdint>
@@ -17,9 +18,11 @@ namespace sluice {
 
 class HttpServer {
  public:
-  // Binds and listens; connections wait until run(). The engine and the model must outlive the
-  // server. Errors: invalid_argument (address, "*" as origin without a key), io (port in use).
-  static Result<std::unique_ptr<HttpServer>> create(const ServerConfig& config, Engine& engine,
+  // Binds and listens; connections wait until run(). engine: of the engine that will come. The
+  // model must outlive the server. Errors: invalid_argument (address, "*" as origin without a key),
+  // io (port in use).
+  static Result<std::unique_ptr<HttpServer>> create(const ServerConfig& config,
+                                                    const EngineConfig& engine,
                                                     const ServedModel& model);
 
   ~HttpServer();
@@ -28,6 +31,11 @@ class HttpServer {
 
   std::uint16_t port() const;
   std::string url() const;  // "http://127.0.0.1:8000"
+
+  // Until there is an engine: what needs one gets 503, /ready tells how far it is (0..1).
+  void set_progress(double progress);
+  // Once. The engine must outlive the server.
+  void set_engine(Engine& engine);
 
   // Serves until stop() has drained; the calling thread is one of the HTTP threads.
   void run();

@@ -1,6 +1,7 @@
 // The transport, with clients that misbehave: raw sockets against a running server.
 #include "server/http_server.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
 
@@ -437,21 +438,56 @@ TEST_F(ServerTest, RequestIdsAreEchoedOrMade) {
   EXPECT_EQ(made.header("x-served-model"), "tiny");
 }
 
+TEST_F(ServerTest, WhileTheModelLoadsOnlyWhatNeedsItWaits) {
+  start_without_engine();
+  server_->set_progress(0.25);
+  const TestReply ready = get("/ready");
+  EXPECT_EQ(ready.status, 503);
+  EXPECT_EQ(ready.header("retry-after"), "1");
+  const auto body = boost::json::parse(ready.body);
+  EXPECT_EQ(body.at("status"), "loading");
+  EXPECT_EQ(body.at("progress"), 0.25);
+  for (const char* path : {"/live", "/v1/models", "/version", "/metrics"}) {
+    EXPECT_EQ(get(path).status, 200) << path;
+  }
+  EXPECT_EQ(post("/tokenize", R"({"content":"Hi"})").status, 200);
+  for (const auto& [path, sent] :
+       {std::pair<std::string, std::string>("/v1/chat/completions", chat()),
+        {"/v1/completions", R"({"prompt":"Hi"})"},
+        {"/v1/responses", R"({"input":"Hi"})"},
+        {"/v1/cache/pins", R"({"name":"a","prompt":"Hi"})"},
+        {"/v1/cache/flush", ""}}) {
+    const TestReply reply = post(path, sent);
+    EXPECT_EQ(reply.status, 503) << path;
+    EXPECT_EQ(reply.header("retry-after"), "1") << path;
+    EXPECT_THAT(reply.body, testing::HasSubstr("the model is loading")) << path;
+  }
+  EXPECT_EQ(get("/v1/cache").status, 503);
+  EXPECT_EQ(post("/v1/messages", R"({"max_tokens":1,"messages":[{"role":"user","content":"Hi"}]})",
+                 "anthropic-version: 2023-06-01\r\n")
+                .status,
+            529);
+  server_->set_engine(engine_);
+  EXPECT_TRUE(eventually([&] { return get("/ready").status == 200; }));
+  EXPECT_EQ(boost::json::parse(get("/ready").body).as_object().count("progress"), 0U);
+  EXPECT_EQ(post("/v1/chat/completions", chat()).status, 200);
+}
+
 TEST_F(ServerTest, BadAddressesAndPortsAreErrors) {
   config_.host = "not an address";
-  auto server = HttpServer::create(config_, engine_, model());
+  auto server = HttpServer::create(config_, engine_.config(), model());
   ASSERT_FALSE(server);
   EXPECT_EQ(server.error().where, "host");
   config_.host = "127.0.0.1";
-  auto first = HttpServer::create(config_, engine_, model());
+  auto first = HttpServer::create(config_, engine_.config(), model());
   ASSERT_TRUE(first);
   config_.port = (*first)->port();
   EXPECT_EQ((*first)->url(), "http://127.0.0.1:" + std::to_string(config_.port));
-  auto second = HttpServer::create(config_, engine_, model());
+  auto second = HttpServer::create(config_, engine_.config(), model());
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, ErrorCode::io);
   config_.cors_origins = {"*"};
-  EXPECT_FALSE(HttpServer::create(config_, engine_, model()));
+  EXPECT_FALSE(HttpServer::create(config_, engine_.config(), model()));
 }
 
 }  // namespace

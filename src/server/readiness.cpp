@@ -9,6 +9,7 @@
 namespace sluice {
 
 void Readiness::probe(Engine& engine, boost::asio::io_context& io) {
+  probed_.store(Status::warming_up);
   Request request;
   request.id = "readiness";
   request.token_ids = {0};
@@ -21,16 +22,24 @@ void Readiness::probe(Engine& engine, boost::asio::io_context& io) {
     probed_.store(Status::device_error);
     return;
   }
-  stream_ = std::move(*stream);
+  {
+    const std::lock_guard lock(mutex_);
+    stream_ = std::move(*stream);
+  }
   boost::asio::post(io, [this] { take_events(); });  // what came before stream_ was set
 }
 
+void Readiness::end_probe() {
+  const std::lock_guard lock(mutex_);
+  stream_.reset();
+}
+
 void Readiness::take_events() {
-  const auto stream = stream_;
-  if (!stream) {
+  const std::lock_guard lock(mutex_);
+  if (!stream_) {
     return;
   }
-  while (auto event = stream->try_next()) {
+  while (auto event = stream_->try_next()) {
     const auto* finished = std::get_if<GenerationFinished>(&*event);
     if (finished == nullptr) {
       continue;

@@ -38,7 +38,11 @@ class ServerTest : public ::testing::Test {
 
   // Uses config_ as the test has set it.
   void start() {
-    auto server = HttpServer::create(config_, engine_, model());
+    start_without_engine();
+    server_->set_engine(engine_);
+  }
+  void start_without_engine() {
+    auto server = HttpServer::create(config_, engine_.config(), model());
     ASSERT_TRUE(server) << server.error().message;
     server_ = std::move(*server);
     thread_ = std::thread([this] { server_->run(); });

@@ -46,6 +46,7 @@ def outcomes(tmp_path_factory):
     write_scripted_model(directory, CALL, after="\n\n")
     servers = {"main": ServerProcess("--context", 2048, "--threads", 1),
                "scripted": ServerProcess("--context", 2048, "--threads", 1, model=directory),
+               "busy": ServerProcess("--context", 2048, "--sequences", 1, "--sse-ping", 1, "--threads", 1),
                "strict": ServerProcess("--api-key", "K", "--strict-model", "--sequences", 1, "--queue", 1, "--context", 2048)}
     urls = {name: server.url for name, server in servers.items()}
     ran = {}

@@ -1,7 +1,7 @@
 // The @anthropic-ai/sdk package for Node.
 import assert from "node:assert/strict";
 
-import { eventually, load, runCases, running, servers, withoutIds } from "./cases.mjs";
+import { eventually, isPinged, load, runCases, running, servers, withoutIds } from "./cases.mjs";
 
 const { default: Anthropic } = load("@anthropic-ai/sdk");
 const { betaTool } = load("@anthropic-ai/sdk/helpers/beta/json-schema");
@@ -31,6 +31,19 @@ const look = (found) => betaTool({
 });
 
 await runCases({
+  "a stream that waits for its turn takes pings": async () => {
+    const busy = make(servers.busy);
+    const alone = await busy.messages.create(ask);
+    const blockers = new AbortController();
+    for (let i = 0; i < 8; ++i) {
+      busy.messages.create(endless, { signal: blockers.signal }).catch(() => {});
+    }
+    await eventually(async () => (await running(servers.busy)) === 1);
+    const waiting = busy.messages.stream(ask).finalMessage();
+    assert.ok(await isPinged(servers.busy, "/v1/messages", ask));
+    blockers.abort();
+    assert.deepEqual(withoutIds((await waiting).content), withoutIds(alone.content));
+  },
   "models": async () => {
     const models = await client.models.list();
     assert.equal(models.data.length, 1);

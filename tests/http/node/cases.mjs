@@ -1,5 +1,5 @@
 // Runs the cases of one file and says of each, in a line of JSON, whether it passed.
-//   node FILE '{"modules": folder with node_modules, "main": url, "scripted": url, "strict": url}'
+//   node FILE '{"modules": folder with node_modules, "main": url, "scripted": url, "strict": url, "busy": url}'
 import { createRequire } from "node:module";
 import path from "node:path";
 
@@ -24,6 +24,20 @@ export async function runCases(cases) {
 // Of a server: how many sequences it computes.
 export async function running(url) {
   return (await (await fetch(`${url}/health`)).json()).running;
+}
+
+// Whether a stream gets a ping while it waits for its turn; it is given up then.
+export async function isPinged(url, path, body) {
+  const asked = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ ...body, stream: true }) };
+  const decoder = new TextDecoder();
+  let received = "";
+  for await (const bytes of (await fetch(url + path, asked)).body) {
+    received += decoder.decode(bytes, { stream: true });
+    if (received.includes("ping")) {
+      return true;
+    }
+  }
+  return false;
 }
 
 export async function eventually(condition) {

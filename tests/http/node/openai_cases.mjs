@@ -1,7 +1,7 @@
 // The openai package for Node.
 import assert from "node:assert/strict";
 
-import { eventually, load, runCases, running, servers, withoutIds } from "./cases.mjs";
+import { eventually, isPinged, load, runCases, running, servers, withoutIds } from "./cases.mjs";
 
 const { default: OpenAI } = load("openai");
 const { zodResponseFormat } = load("openai/helpers/zod");
@@ -34,6 +34,17 @@ const look = (found) => ({
 });
 
 await runCases({
+  "a stream that waits for its turn takes pings": async () => {
+    const busy = make(servers.busy);
+    const alone = await busy.chat.completions.create({ ...ask, enable_thinking: false });
+    const blockers = new AbortController();
+    busy.chat.completions.create({ ...endless, n: 8 }, { signal: blockers.signal }).catch(() => {});
+    await eventually(async () => (await running(servers.busy)) === 1);
+    const waiting = busy.chat.completions.stream({ ...ask, enable_thinking: false }).finalChatCompletion();
+    assert.ok(await isPinged(servers.busy, "/v1/chat/completions", ask));
+    blockers.abort();
+    assert.equal((await waiting).choices[0].message.content, alone.choices[0].message.content);
+  },
   "models": async () => {
     const models = await client.models.list();
     assert.equal(models.data.length, 1);
