@@ -54,7 +54,10 @@ CpuFeatures detect_cpu_features() {
   if (features.avx512 && __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0) {
     const bool amx_tile = ((edx >> 24) & 1U) != 0;
     const bool amx_bf16 = ((edx >> 22) & 1U) != 0;
-    features.amx_bf16 = amx_tile && amx_bf16 && request_tile_permission();
+    const bool amx_int8 = ((edx >> 25) & 1U) != 0;
+    const bool permitted = amx_tile && (amx_bf16 || amx_int8) && request_tile_permission();
+    features.amx_bf16 = permitted && amx_bf16;
+    features.amx_int8 = permitted && amx_int8;
   }
   return features;
 }
