@@ -109,6 +109,13 @@ Result<Checkpoint> Checkpoint::open(const std::filesystem::path& model_directory
   return checkpoint;
 }
 
+Checkpoint Checkpoint::in_memory(TensorMap tensors, RepeatedMapping memory) {
+  Checkpoint checkpoint;
+  checkpoint.tensors_ = std::move(tensors);
+  checkpoint.memory_ = std::move(memory);
+  return checkpoint;
+}
+
 Result<void> Checkpoint::open_index(const std::filesystem::path& index_path) {
   const std::string where = index_path.string();
   const auto reject = [&](std::string reason) {

@@ -20,6 +20,7 @@
 
 #include "base/result.h"
 #include "platform/mapped_file.h"
+#include "platform/repeated_mapping.h"
 #include "tensor/tensor_view.h"
 
 namespace sluice {
@@ -37,7 +38,8 @@ using TensorMap = std::map<std::string, TensorView, std::less<>>;
 Result<TensorMap> parse_safetensors(std::span<const std::byte> file, std::string_view where);
 
 // All tensors of a model directory: model.safetensors, or the shards that
-// model.safetensors.index.json names. Owns the mappings; may be read from any thread.
+// model.safetensors.index.json names; or tensors without files. Owns the mappings; may be read from
+// any thread.
 class Checkpoint {
  public:
   // The index and the shards must agree on every tensor, in both directions, and shards are plain
@@ -45,10 +47,13 @@ class Checkpoint {
   // Error: nobody can tell which of the two is meant.
   static Result<Checkpoint> open(const std::filesystem::path& model_directory);
 
+  // Tensors that are in no file (weights/random_weights.h): views into `memory`.
+  static Checkpoint in_memory(TensorMap tensors, RepeatedMapping memory);
+
   // Null when absent.
   const TensorView* find(std::string_view name) const;
   const TensorMap& tensors() const { return tensors_; }
-  const std::filesystem::path& directory() const { return directory_; }
+  const std::filesystem::path& directory() const { return directory_; }  // empty: no files
   std::size_t file_bytes() const;
 
  private:
@@ -57,6 +62,7 @@ class Checkpoint {
 
   std::filesystem::path directory_;
   std::vector<MappedFile> files_;
+  RepeatedMapping memory_;
   TensorMap tensors_;
 };
 

@@ -2,6 +2,7 @@
 // registry. Not part of the library.
 #pragma once
 
+#include <array>
 #include <boost/json.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -13,52 +14,52 @@
 
 #include "base/check.h"
 #include "weights/model_config.h"
+#include "weights/released_shapes.h"
 #include "weights/safetensors.h"
 #include "weights/tensor_registry.h"
 #include "weights/test_files.h"
 
 namespace sluice::test {
 
-// The sizes by which the releases differ, and their published totals.
+// The releases with their vision towers, and their published totals.
 struct Release {
   std::string_view name;
-  std::int64_t hidden, intermediate, layers, heads, kv_heads, value_heads;
-  bool tied;
+  ReleasedShape shape;
   std::int64_t vision_depth, vision_hidden, vision_heads, vision_intermediate;
   std::size_t tensor_count;
   std::int64_t tensor_bytes;
   double text_millions, mtp_millions, vision_millions;
 };
 
-inline constexpr Release kReleases[]{
-    {"0.8B", 1024, 3584, 24, 8, 2, 16, true, 12, 768, 12, 3072, 488, 1'746'882'752, 752.4, 20.5,
-     100.6},
-    {"2B", 2048, 6144, 24, 8, 2, 16, true, 24, 1024, 16, 4096, 632, 4'548'144'832, 1881.8, 60.8,
-     331.4},
-    {"4B", 2560, 9216, 32, 16, 4, 32, true, 24, 1024, 16, 4096, 738, 9'319'737'856, 4205.8, 120.6,
-     333.5},
-    {"9B", 4096, 12288, 32, 16, 4, 32, false, 27, 1152, 16, 4304, 775, 19'306'216'416, 8953.8,
-     243.3, 456.0},
-    {"27B", 5120, 17408, 64, 24, 4, 48, false, 27, 1152, 16, 4304, 1199, 55'562'855'904, 26896.0,
-     424.7, 460.7},
+inline const std::array kReleases{
+    Release{"0.8B", released_shapes()[0], 12, 768, 12, 3072, 488, 1'746'882'752, 752.4, 20.5,
+            100.6},
+    Release{"2B", released_shapes()[1], 24, 1024, 16, 4096, 632, 4'548'144'832, 1881.8, 60.8,
+            331.4},
+    Release{"4B", released_shapes()[2], 24, 1024, 16, 4096, 738, 9'319'737'856, 4205.8, 120.6,
+            333.5},
+    Release{"9B", released_shapes()[3], 27, 1152, 16, 4304, 775, 19'306'216'416, 8953.8, 243.3,
+            456.0},
+    Release{"27B", released_shapes()[4], 27, 1152, 16, 4304, 1199, 55'562'855'904, 26896.0, 424.7,
+            460.7},
 };
 
 inline boost::json::object release_json(const Release& release) {
   return {{"architectures", boost::json::array{"Qwen3_5ForConditionalGeneration"}},
           {"model_type", "qwen3_5"},
           {"image_token_id", 248056},
-          {"tie_word_embeddings", release.tied},
+          {"tie_word_embeddings", release.shape.tie_word_embeddings},
           {"text_config",
            {{"model_type", "qwen3_5_text"},
             {"vocab_size", 248320},
-            {"hidden_size", release.hidden},
-            {"intermediate_size", release.intermediate},
-            {"num_hidden_layers", release.layers},
-            {"num_attention_heads", release.heads},
-            {"num_key_value_heads", release.kv_heads},
+            {"hidden_size", release.shape.hidden_size},
+            {"intermediate_size", release.shape.intermediate_size},
+            {"num_hidden_layers", release.shape.num_hidden_layers},
+            {"num_attention_heads", release.shape.num_attention_heads},
+            {"num_key_value_heads", release.shape.num_key_value_heads},
             {"head_dim", 256},
             {"linear_num_key_heads", 16},
-            {"linear_num_value_heads", release.value_heads},
+            {"linear_num_value_heads", release.shape.linear_num_value_heads},
             {"linear_key_head_dim", 128},
             {"linear_value_head_dim", 128},
             {"full_attention_interval", 4},
@@ -67,7 +68,7 @@ inline boost::json::object release_json(const Release& release) {
             {"eos_token_id", 248044},
             {"max_position_embeddings", 262144},
             {"mtp_num_hidden_layers", 1},
-            {"tie_word_embeddings", release.tied},
+            {"tie_word_embeddings", release.shape.tie_word_embeddings},
             {"partial_rotary_factor", 0.25},
             {"rope_parameters",
              {{"rope_theta", 10000000},
@@ -81,7 +82,7 @@ inline boost::json::object release_json(const Release& release) {
             {"hidden_size", release.vision_hidden},
             {"num_heads", release.vision_heads},
             {"intermediate_size", release.vision_intermediate},
-            {"out_hidden_size", release.hidden},
+            {"out_hidden_size", release.shape.hidden_size},
             {"deepstack_visual_indexes", boost::json::array{}}}}};
 }
 
@@ -99,13 +100,14 @@ inline ModelConfig release_config(const Release& release) {
 // A model of a few kilobytes with all three groups of tensors.
 inline boost::json::object tiny_json() {
   const Release tiny{.name = "tiny",
-                     .hidden = 32,
-                     .intermediate = 48,
-                     .layers = 2,
-                     .heads = 2,
-                     .kv_heads = 1,
-                     .value_heads = 4,
-                     .tied = false,
+                     .shape = {.name = "tiny",
+                               .hidden_size = 32,
+                               .intermediate_size = 48,
+                               .num_hidden_layers = 2,
+                               .num_attention_heads = 2,
+                               .num_key_value_heads = 1,
+                               .linear_num_value_heads = 4,
+                               .tie_word_embeddings = false},
                      .vision_depth = 1,
                      .vision_hidden = 16,
                      .vision_heads = 2,
