@@ -7,6 +7,7 @@
 #include <exception>
 #include <string>
 
+#include "apps/bench.h"
 #include "apps/chat.h"
 #include "apps/console.h"
 #include "apps/generate.h"
@@ -71,6 +72,7 @@ int run(int argc, char** argv) {
   add_score_command(program, action);
   add_inspect_command(program, action);
   add_validate_command(program, action);
+  add_bench_command(program, action);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

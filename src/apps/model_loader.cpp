@@ -13,16 +13,17 @@
 #include "base/clock.h"
 #include "kernels/kernel_table.h"
 #include "kernels/select.h"
+#include "weights/random_weights.h"
 
 namespace sluice::apps {
 namespace {
 
 // "qwen3_5, 24 layers, hidden 1024, vocabulary 248320"
-std::string describe_model(const std::filesystem::path& directory, const ModelConfig& config) {
+std::string describe_model(const std::string& name, const ModelConfig& config) {
   const auto linear = std::ranges::count(config.layer_types, LayerType::linear_attention);
-  return fmt::format("model: {} ({}, {} layers of which {} linear, hidden {}, vocabulary {})",
-                     directory.string(), config.model_type, config.num_hidden_layers, linear,
-                     config.hidden_size, config.vocab_size);
+  return fmt::format("model: {} ({}, {} layers of which {} linear, hidden {}, vocabulary {})", name,
+                     config.model_type, config.num_hidden_layers, linear, config.hidden_size,
+                     config.vocab_size);
 }
 
 }  // namespace
@@ -85,28 +86,46 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const std::filesystem::pa
   return loaded;
 }
 
+Result<std::unique_ptr<LoadedModel>> LoadedModel::load_random(const std::string& name,
+                                                              const ModelConfig& config,
+                                                              const RuntimeOptions& options,
+                                                              const ModelOptions& model_options) {
+  auto loaded = SLUICE_TRY(open_from(
+      name + ", random weights", [&] { return make_random_checkpoint(config); }, config, options));
+  SLUICE_TRY(loaded->load_weights(model_options));
+  return loaded;
+}
+
 Result<std::unique_ptr<LoadedModel>> LoadedModel::open(const std::filesystem::path& directory,
-                                                       ModelConfig config,
+                                                       const ModelConfig& config,
                                                        const RuntimeOptions& options) {
+  return open_from(
+      directory.string(), [&] { return Checkpoint::open(directory); }, config, options);
+}
+
+Result<std::unique_ptr<LoadedModel>> LoadedModel::open_from(const std::string& name,
+                                                            const OpenWeights& open_weights,
+                                                            const ModelConfig& config,
+                                                            const RuntimeOptions& options) {
   const CpuFeatures cpu = detect_cpu_features();
   const kernels::KernelTable* table = SLUICE_TRY(choose_kernels(cpu));
   const int threads = options.threads == 0 ? available_cpus() : static_cast<int>(options.threads);
   if (!options.quiet) {
     print_note("sluice {}: {}; threads: {}\n{}\n", version(), describe_machine(cpu, *table),
-               threads, describe_model(directory, config));
+               threads, describe_model(name, config));
   }
-  Checkpoint checkpoint = SLUICE_TRY(Checkpoint::open(directory));
+  Checkpoint checkpoint = SLUICE_TRY(open_weights());
   return std::unique_ptr<LoadedModel>(
-      new LoadedModel({std::move(config), table, options.quiet}, std::move(checkpoint), threads));
+      new LoadedModel(std::move(checkpoint), {config, table, options.quiet}, threads));
 }
 
 Result<void> LoadedModel::load_weights(const ModelOptions& model_options,
                                        const LoadProgress& on_progress) {
   const SteadyClock clock;
   const Clock::TimePoint begin = clock.now();
-  ProgressBar bar("loading", "bytes", !opened_.quiet);
-  model_ = SLUICE_TRY(Qwen3_5::load(opened_.config, checkpoint_, *opened_.table, pool_,
-                                    model_options, [&](std::size_t done, std::size_t total) {
+  ProgressBar bar("loading", "bytes", !facts_.quiet);
+  model_ = SLUICE_TRY(Qwen3_5::load(facts_.config, checkpoint_, *facts_.table, pool_, model_options,
+                                    [&](std::size_t done, std::size_t total) {
                                       bar.update(done, total);
                                       if (on_progress) {
                                         on_progress(done, total);

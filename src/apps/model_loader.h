@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "apps/options.h"
 #include "base/result.h"
@@ -49,10 +51,16 @@ class LoadedModel {
                                                    const RuntimeOptions& options,
                                                    const ModelOptions& model_options);
 
+  // The same with random weights (weights/random_weights.h); `name` is for the start-up lines.
+  static Result<std::unique_ptr<LoadedModel>> load_random(const std::string& name,
+                                                          const ModelConfig& config,
+                                                          const RuntimeOptions& options,
+                                                          const ModelOptions& model_options);
+
   // Quick: what the files say of themselves. `directory` holds config.json; config is what
   // load_model_config() made of it. Errors name file, tensor or option.
   static Result<std::unique_ptr<LoadedModel>> open(const std::filesystem::path& directory,
-                                                   ModelConfig config,
+                                                   const ModelConfig& config,
                                                    const RuntimeOptions& options);
   // Once. on_progress (may be empty) gets the bytes done and their total.
   Result<void> load_weights(const ModelOptions& model_options,
@@ -60,21 +68,31 @@ class LoadedModel {
 
   // After load_weights().
   Qwen3_5& model() { return *model_; }
+  const kernels::KernelTable& table() const { return *facts_.table; }
+  ThreadPool& pool() { return pool_; }  // the model's: for its owner, between steps
   const Checkpoint& checkpoint() const { return checkpoint_; }
   double load_seconds() const { return load_seconds_; }
 
  private:
-  struct Opened {
+  using OpenWeights = std::function<Result<Checkpoint>()>;
+  struct Facts {
     ModelConfig config;
     const kernels::KernelTable* table = nullptr;
     bool quiet = false;
   };
-  LoadedModel(Opened opened, Checkpoint checkpoint, int threads)
-      : opened_(std::move(opened)), checkpoint_(std::move(checkpoint)), pool_(threads) {}
 
-  Opened opened_;
+  LoadedModel(Checkpoint checkpoint, Facts facts, int threads)
+      : checkpoint_(std::move(checkpoint)), facts_(std::move(facts)), pool_(threads) {}
+
+  // open_weights is called once the start-up lines are out.
+  static Result<std::unique_ptr<LoadedModel>> open_from(const std::string& name,
+                                                        const OpenWeights& open_weights,
+                                                        const ModelConfig& config,
+                                                        const RuntimeOptions& options);
+
   // In this order: the model reads from the mapping and runs on the pool until it is gone.
   Checkpoint checkpoint_;
+  Facts facts_;
   ThreadPool pool_;
   std::unique_ptr<Qwen3_5> model_;
   double load_seconds_ = 0.0;

@@ -4,7 +4,7 @@ import re
 import pytest
 from program import NO_TOKENIZER, RANDOM, assert_error, sluice
 
-COMMANDS = ("serve", "chat", "generate", "score", "inspect")
+COMMANDS = ("serve", "chat", "generate", "score", "inspect", "bench")
 
 
 def test_help_lists_the_commands():
