@@ -29,6 +29,7 @@ THIRD_PARTY = {
     "boost/beast": {"server"},
     "boost/json": {"text", "weights", "api", "server", "apps"},
     "CLI/": {"apps"},
+    "benchmark/": {"bench"},
     "spdlog/": {"server", "apps"},
     "gtest/": {"tests"},
     "gmock/": {"tests"},
