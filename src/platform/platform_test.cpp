@@ -2,18 +2,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "platform/aligned_buffer.h"
+#include "platform/atomic_file.h"
 #include "platform/cpu_features.h"
 #include "platform/float_mode.h"
 #include "platform/mapped_file.h"
+#include "platform/positioned_file.h"
 #include "platform/thread_pool.h"
 
 namespace sluice {
@@ -148,6 +153,35 @@ TEST_F(FileTest, TextFilesAreBounded) {
   const Result<std::string> refused = read_text_file(path, 4);
   EXPECT_EQ(refused.error().code, ErrorCode::resource_exhausted);
   EXPECT_NE(refused.error().message.find("5 bytes, the limit is 4"), std::string::npos);
+}
+
+TEST_F(FileTest, ReadsAtPositions) {
+  const Result<PositionedFile> file = PositionedFile::open(write("a", "hello"));
+  ASSERT_TRUE(file.has_value());
+  EXPECT_EQ(file->size(), 5U);
+  std::array<char, 3> bytes{};
+  ASSERT_TRUE(file->read(2, std::as_writable_bytes(std::span(bytes))).has_value());
+  EXPECT_EQ(std::string(bytes.data(), 3), "llo");
+  const Result<void> beyond = file->read(3, std::as_writable_bytes(std::span(bytes)));
+  EXPECT_EQ(beyond.error().code, ErrorCode::corrupt_data);
+  EXPECT_EQ(PositionedFile::open(directory_ / "missing").error().code, ErrorCode::not_found);
+  EXPECT_EQ(PositionedFile::open(directory_).error().code, ErrorCode::invalid_argument);
+}
+
+TEST_F(FileTest, AnAtomicFileMayBeItsOwnersAlone) {
+  const std::filesystem::path path = write("a", "old");
+  {
+    const auto dropped = AtomicFile::create(path);
+    ASSERT_TRUE((*dropped)->write(std::as_bytes(std::span("new", 3))).has_value());
+  }
+  EXPECT_EQ(*read_text_file(path, 10), "old");
+  const auto file = AtomicFile::create(path, FileReaders::owner);
+  ASSERT_TRUE((*file)->write(std::as_bytes(std::span("new", 3))).has_value());
+  ASSERT_TRUE((*file)->commit().has_value());
+  EXPECT_EQ(*read_text_file(path, 10), "new");
+  EXPECT_EQ(std::filesystem::status(path).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory_), {}), 1);
 }
 
 TEST(CpuFeaturesTest, HigherSetsImplyLowerOnes) {

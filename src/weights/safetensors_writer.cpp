@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/checked_math.h"
-#include "weights/atomic_file.h"
+#include "platform/atomic_file.h"
 #include "weights/safetensors.h"
 #include "weights/safetensors_header.h"
 #include "weights/strict_json.h"

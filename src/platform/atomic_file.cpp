@@ -1,4 +1,4 @@
-#include "weights/atomic_file.h"
+#include "platform/atomic_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -34,7 +34,8 @@ void sync_directory(const std::filesystem::path& directory) {
 
 }  // namespace
 
-Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::filesystem::path& path) {
+Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::filesystem::path& path,
+                                                       FileReaders readers) {
   std::error_code code;
   const std::filesystem::file_status status = std::filesystem::status(path, code);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
@@ -44,7 +45,8 @@ Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::filesystem::pa
   static std::atomic<unsigned> counter{0};
   std::filesystem::path temporary = path;
   temporary += fmt::format(".partial-{}-{}", getpid(), counter.fetch_add(1));
-  const int descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  const mode_t mode = readers == FileReaders::owner ? 0600 : 0666;
+  const int descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   if (descriptor < 0) {
     return os_error(temporary, "create", errno);
   }

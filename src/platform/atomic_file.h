@@ -1,6 +1,7 @@
 // A file that appears under its name complete or not at all: written under a temporary name in the
-// same directory, synced, renamed. Not finished (an error, an early return): removed.
-// Private to weights/. Thread rule: one owner.
+// same directory, synced, renamed. Not finished (an error, an early return): removed. A process
+// that is killed leaves NAME.partial-PID-N behind, and what was under NAME as it was. Thread rule:
+// one owner.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +13,15 @@
 
 namespace sluice {
 
+// Who may read it: whom the umask lets, or the owner alone.
+enum class FileReaders { by_umask, owner };
+
 class AtomicFile {
  public:
   // Error invalid_argument when the name belongs to something that is not a regular file (renaming
   // over a device would destroy it), io when the directory refuses.
-  static Result<std::unique_ptr<AtomicFile>> create(const std::filesystem::path& path);
+  static Result<std::unique_ptr<AtomicFile>> create(const std::filesystem::path& path,
+                                                    FileReaders readers = FileReaders::by_umask);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
