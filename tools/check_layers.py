@@ -34,7 +34,7 @@ THIRD_PARTY = {
     "gtest/": {"tests"},
     "gmock/": {"tests"},
     "immintrin.h": {"kernels", "platform"},
-    "zlib.h": {"server"},
+    "zlib.h": {"cache", "server"},
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)

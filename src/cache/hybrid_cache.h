@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <expected>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -23,6 +24,7 @@
 
 #include "base/result.h"
 #include "cache/block_pool.h"
+#include "cache/cache_file_index.h"
 #include "cache/prefix_tree.h"
 #include "cache/state_pool.h"
 
@@ -147,6 +149,16 @@ class HybridCache {
   CacheFreed forget();
   CacheFreed forget(std::string_view salt);
 
+  // Writes every prefix one can go on from, of all salts. Errors: those of CacheFileWriter.
+  Result<CacheMoved> save(const std::filesystem::path& path, const CacheIdentity& identity,
+                          std::span<const CacheFilePin> pins) const;
+
+  // Adds what a file has, most valuable first, as room allows; only KV that nobody can go on from
+  // goes for it. What is not taken is not read. `pins`: of what is stored now. Errors: of
+  // CacheFileReader; unsupported (another identity). Then nothing of the file is kept.
+  Result<CacheMoved> load(const std::filesystem::path& path, const CacheIdentity& identity,
+                          std::vector<LoadedPin>& pins);
+
   std::byte* blocks() { return blocks_.data(); }
   std::byte* slots() { return slots_.data(); }
   CacheUse use() const;
@@ -154,6 +166,7 @@ class HybridCache {
   void check_invariants() const;
 
  private:
+  friend class CacheFileLoad;
   HybridCache(const HybridCacheShape& shape, BlockPool blocks, StatePool slots);
 
   bool keeps_prefixes() const { return shape_.reuse_bytes > 0; }

@@ -7,12 +7,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <random>
 #include <set>
 #include <string>
 
 #include "base/checked_math.h"
+#include "cache/test_files.h"
 
 namespace sluice {
 namespace {
@@ -57,8 +59,10 @@ struct Runner {
 
 class Program {
  public:
-  Program(std::uint64_t seed, std::size_t reuse_bytes)
+  // `file`: where to save to and load from now and then.
+  Program(std::uint64_t seed, std::size_t reuse_bytes, std::filesystem::path file)
       : random_(seed),
+        file_(std::move(file)),
         shape_{.block_bytes = kBlockBytes,
                .slot_bytes = kSlotBytes,
                .running_block_count = 30,
@@ -88,6 +92,9 @@ class Program {
       if (below(8) == 0) {
         pin_or_unpin();
       }
+      if (below(60) == 0) {
+        save_or_load();
+      }
       cache_.check_invariants();
       check_pins();
       if (::testing::Test::HasFatalFailure()) {
@@ -113,6 +120,7 @@ class Program {
   std::int64_t reused() const { return reused_; }
   std::int64_t pinned() const { return pinned_; }
   std::int64_t refused() const { return refused_; }
+  std::int64_t loaded() const { return loaded_; }
   CacheUse use() const { return cache_.use(); }
 
  private:
@@ -156,8 +164,7 @@ class Program {
     if (!pinned) {
       EXPECT_EQ(pinned.error().over_budget, over_budget);
       EXPECT_EQ(pinned.error().bytes_wanted, pinned_bytes(more) - pinned_bytes(pins_));
-      EXPECT_TRUE(over_budget || !kept_.contains(prefix) ||
-                  cache_.use().evicted_checkpoint_count > 0);
+      EXPECT_TRUE(over_budget || !kept_.contains(prefix) || gave_up_something());
       ++refused_;
       return;
     }
@@ -233,7 +240,7 @@ class Program {
     ASSERT_LE(reuse.tokens, static_cast<std::int64_t>(limit));
     ASSERT_LE(reuse.tokens, reuse.kv_tokens);
     ASSERT_EQ(std::ssize(runner->cache.block_table) * kPrefixBlockTokens, reuse.tokens);
-    if (cache_.use().evicted_block_count + cache_.use().evicted_checkpoint_count == 0) {
+    if (!gave_up_something()) {
       ASSERT_EQ(reuse.tokens, longest_known(*runner, limit));
     }
     runner->computed = reuse.tokens;
@@ -347,6 +354,35 @@ class Program {
     EXPECT_EQ(before.evicted_block_count, cache_.use().evicted_block_count);
   }
 
+  // Something that was kept, or was in a file, is not there.
+  bool gave_up_something() const {
+    const CacheUse use = cache_.use();
+    return use.evicted_block_count + use.evicted_checkpoint_count > 0 || loaded_without_room_;
+  }
+
+  // What a file has is right whatever became of the cache since; loading takes nothing away.
+  void save_or_load() {
+    const CacheIdentity identity{{"program", "this one"}};
+    const CacheUse before = cache_.use();
+    if (!saved_ || below(3) == 0) {
+      const auto saved = cache_.save(file_, identity, {});
+      ASSERT_TRUE(saved) << saved.error().message;
+      EXPECT_EQ(saved->checkpoint_count, before.checkpoint_count);
+      EXPECT_LE(saved->block_count, before.shared_block_count);
+      saved_ = kept_;
+      return;
+    }
+    std::vector<LoadedPin> pins;
+    const auto loaded = cache_.load(file_, identity, pins);
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    const CacheUse after = cache_.use();
+    EXPECT_EQ(after.checkpoint_count, before.checkpoint_count + loaded->checkpoint_count);
+    EXPECT_EQ(after.evicted_checkpoint_count, before.evicted_checkpoint_count);
+    kept_.insert(saved_->begin(), saved_->end());
+    loaded_ += loaded->block_count * kPrefixBlockTokens;
+    loaded_without_room_ = shape_.reuse_bytes < 1000 * kSlotBytes;  // perhaps
+  }
+
   void stop(std::int64_t index) {
     check(*runners_[static_cast<std::size_t>(index)]);
     cache_.close(runners_[static_cast<std::size_t>(index)]->cache);
@@ -354,6 +390,7 @@ class Program {
   }
 
   std::mt19937_64 random_;
+  std::filesystem::path file_;
   HybridCacheShape shape_;
   HybridCache cache_;
   std::vector<std::unique_ptr<Runner>> runners_;
@@ -363,42 +400,50 @@ class Program {
   std::int64_t reused_ = 0;
   std::int64_t pinned_ = 0;
   std::int64_t refused_ = 0;
+  std::int64_t loaded_ = 0;
+  std::optional<std::set<Prefix>> saved_;  // what was kept when the file was written
+  bool loaded_without_room_ = false;
 };
 
-TEST(HybridCache, RandomProgramsNeverMixPrefixesUp) {
+class HybridCachePrograms : public CacheFolderTest {};
+
+TEST_F(HybridCachePrograms, NeverMixPrefixesUp) {
   std::int64_t reused = 0;
+  std::int64_t loaded = 0;
   std::int64_t evicted_checkpoints = 0;
   std::int64_t evicted_blocks = 0;
   std::int64_t pinned = 0;
   std::int64_t refused = 0;
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     const std::size_t items = seed % 3 == 0 ? 2 : seed % 3 == 1 ? 12 : 60;
-    Program program(seed, items * kSlotBytes + seed);
+    Program program(seed, items * kSlotBytes + seed, path_);
     program.run(400);
     ASSERT_FALSE(HasFatalFailure()) << "seed " << seed;
     reused += program.reused();
+    loaded += program.loaded();
     pinned += program.pinned();
     refused += program.refused();
     evicted_checkpoints += program.use().evicted_checkpoint_count;
     evicted_blocks += program.use().evicted_block_count;
   }
   EXPECT_GT(reused, 5000);  // the test must not pass because nothing is ever found
+  EXPECT_GT(loaded, 5000);
   EXPECT_GT(pinned, 200);
   EXPECT_GT(refused, 200);
   EXPECT_GT(evicted_checkpoints, 100);
   EXPECT_GT(evicted_blocks, 100);
 }
 
-TEST(HybridCache, WithRoomForEverythingTheLongestPrefixIsFound) {
+TEST_F(HybridCachePrograms, WithRoomForEverythingFindTheLongestPrefix) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-    Program program(seed, 4000 * kSlotBytes);
+    Program program(seed, 4000 * kSlotBytes, path_);
     program.run(400);
     ASSERT_FALSE(HasFatalFailure()) << "seed " << seed;
   }
 }
 
-TEST(HybridCache, WithoutABudgetNothingIsKept) {
-  Program program(1, 0);
+TEST_F(HybridCachePrograms, WithoutABudgetKeepNothing) {
+  Program program(1, 0, path_);
   program.run(400);
   EXPECT_EQ(program.reused(), 0);
   EXPECT_EQ(program.use().evicted_block_count, 0);

@@ -1,6 +1,8 @@
 #include "cache/prefix_tree.h"
 
 #include <algorithm>
+#include <functional>
+#include <limits>
 #include <utility>
 
 #include "base/check.h"
@@ -239,6 +241,12 @@ void PrefixTree::use_checkpoint(NodeId id, double weight) {
   owner.touched_at = ++now_;  // not listed: it is not dead
 }
 
+void PrefixTree::set_uses(NodeId id, double uses) {
+  SLUICE_CHECK(node(id).checkpoint.has_value());
+  node(id).uses = std::min(kUsesMax, uses);
+  node(id).touched_at = ++now_;
+}
+
 void PrefixTree::keep(NodeId id) {
   SLUICE_CHECK(node(id).checkpoint.has_value());
   SLUICE_CHECK(!node(id).kept);
@@ -278,6 +286,22 @@ double PrefixTree::value_of(const Node& owner) const {
   const double age = 1.0 + turnovers_since(owner);
   return value_of(saved_blocks * kPrefixBlockTokens, owner.weight) * (1.0 + owner.uses) /
          (age * age);
+}
+
+std::vector<NodeId> PrefixTree::checkpoints_by_value() const {
+  std::vector<Cheapest> found;
+  found.reserve(static_cast<std::size_t>(checkpoint_count()));
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (const Node& owner = nodes_[i]; owner.exists && owner.checkpoint) {
+      constexpr double kBeyondAll = std::numeric_limits<double>::infinity();
+      found.push_back(
+          {.node = static_cast<NodeId>(i), .value = owner.kept ? kBeyondAll : value_of(owner)});
+    }
+  }
+  std::ranges::stable_sort(found, std::greater(), &Cheapest::value);
+  std::vector<NodeId> nodes(found.size());
+  std::ranges::transform(found, nodes.begin(), &Cheapest::node);
+  return nodes;
 }
 
 std::optional<PrefixTree::Cheapest> PrefixTree::cheapest_checkpoint() {

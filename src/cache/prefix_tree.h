@@ -65,6 +65,10 @@ class PrefixTree {
   // All nodes below a root, deeper ones first.
   std::vector<NodeId> below(NodeId root) const;
   std::optional<NodeId> find_root(std::string_view salt) const;
+  const std::string& salt(NodeId root) const { return *salt_of_root_.at(root); }
+
+  // Most valuable first, kept ones before all others.
+  std::vector<NodeId> checkpoints_by_value() const;
 
   // The child of `parent` with these 64 tokens.
   std::optional<NodeId> find(NodeId parent, std::span<const std::int32_t> tokens) const;
@@ -72,6 +76,9 @@ class PrefixTree {
 
   NodeId parent(NodeId id) const { return node(id).parent; }
   BlockId block(NodeId id) const { return node(id).block; }
+  std::span<const std::int32_t, kPrefixBlockTokens> tokens(NodeId id) const {
+    return node(id).tokens;
+  }
   bool has_children(NodeId id) const { return node(id).children > 0; }
   std::int64_t depth(NodeId id) const { return node(id).depth; }  // in blocks; 0: a root
 
@@ -86,6 +93,9 @@ class PrefixTree {
   // It was resumed from, or made once more (by a sequence to which it is worth `weight`).
   void use_checkpoint(NodeId id, double weight = 0.0);
   bool is_used(NodeId id) const { return node(id).uses > 0.0; }
+  double weight(NodeId id) const { return node(id).weight; }
+  double uses(NodeId id) const { return node(id).uses; }
+  void set_uses(NodeId id, double uses);  // as if it had been used so often, last time now
 
   // A kept node has a checkpoint, which is not given up before release(): it is never the cheapest.
   void keep(NodeId id);     // it has a checkpoint and is not kept

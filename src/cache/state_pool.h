@@ -34,6 +34,7 @@ class StatePool {
   std::int64_t used_count() const { return slab_.used_count(); }
   std::int64_t free_count() const { return slab_.free_count(); }
   std::byte* data() { return slab_.data(); }  // slot id * slot_bytes
+  const std::byte* data() const { return slab_.data(); }
   std::int64_t resident_count() const { return slab_.resident_count(); }
   bool discard_free() { return slab_.discard_free(); }
 

@@ -49,6 +49,7 @@ class ZeroedSlab {
   std::int64_t free_count() const { return item_count() - used_count(); }
   std::size_t item_bytes() const { return shape_.item_bytes; }
   std::byte* data() { return memory_.data(); }  // id * item_bytes()
+  const std::byte* data() const { return memory_.data(); }
 
   // Ends the process if free + used != total or an item is in two places. O(item_count).
   void check_invariants() const;
