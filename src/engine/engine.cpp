@@ -76,6 +76,20 @@ class ThreadedEngine final : public Engine {
                          std::move(on_done));
   }
 
+  Result<void> save_cache(CacheFile file,
+                          std::function<void(const Result<CacheTransfer>&)> on_done) override {
+    return command<Result<CacheTransfer>>(
+        [file = std::move(file)](EngineLoop& loop) { return loop.save_cache(file); },
+        std::move(on_done));
+  }
+
+  Result<void> load_cache(CacheFile file,
+                          std::function<void(const Result<CacheTransfer>&)> on_done) override {
+    return command<Result<CacheTransfer>>(
+        [file = std::move(file)](EngineLoop& loop) { return loop.load_cache(file); },
+        std::move(on_done));
+  }
+
   EngineStatus status() const override { return submissions_.status(); }
   const EngineConfig& config() const override { return config_; }
 

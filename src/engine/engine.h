@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "cache/cache_file_index.h"
 #include "engine/engine_metrics.h"
 #include "model/qwen3_5.h"
 #include "request/prompt_reuse.h"
@@ -149,6 +151,21 @@ struct CacheFlushed {
   std::size_t bytes = 0;
 };
 
+// A file for kept prefixes, and what their bytes depend on beside their sizes: of another identity
+// they are not taken.
+struct CacheFile {
+  std::filesystem::path path;
+  CacheIdentity identity;
+};
+
+// What was saved, or what loading added.
+struct CacheTransfer {
+  std::int64_t tokens = 0;  // of blocks
+  std::size_t bytes = 0;    // of blocks and states
+  std::int64_t pins = 0;
+  double seconds = 0.0;
+};
+
 class Engine {
  public:
   // Reserves all memory, starts the engine thread. The model must outlive the engine.
@@ -173,6 +190,15 @@ class Engine {
   virtual Result<void> list_pins(std::function<void(const std::vector<PinnedPrefix>&)> on_done) = 0;
   // What was pinned stays stored, and may be given up from now on. False: there is no such pin.
   virtual Result<void> unpin(std::string id, std::function<void(const bool&)> on_done) = 0;
+
+  // Kept prefixes of all salts and pins, to a file and back: see HybridCache::save() and load().
+  // Running requests pause meanwhile (save: until the file is on disk). Errors of the outcome:
+  // not_found; invalid_argument (the name belongs to something else than a file); unsupported
+  // (another identity or format); corrupt_data; io; resource_exhausted (more than fits one file).
+  virtual Result<void> save_cache(CacheFile file,
+                                  std::function<void(const Result<CacheTransfer>&)> on_done) = 0;
+  virtual Result<void> load_cache(CacheFile file,
+                                  std::function<void(const Result<CacheTransfer>&)> on_done) = 0;
 
   virtual EngineStatus status() const = 0;
   virtual const EngineConfig& config() const = 0;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "engine/cache_transfer.h"
 #include "engine/checkpoint_policy.h"
 #include "engine/reuse_report.h"
 
@@ -493,6 +494,20 @@ std::vector<PinnedPrefix> EngineLoop::list_pins() {
 bool EngineLoop::unpin(std::string_view id) {
   pins_.end_expired(clock_.now());
   return pins_.unpin(id);
+}
+
+Result<CacheTransfer> EngineLoop::save_cache(const CacheFile& file) {
+  pins_.end_expired(clock_.now());
+  auto saved = sluice::save_cache(memory_.cache, pins_, file, clock_);
+  recorder_.saved(saved);
+  return saved;
+}
+
+Result<CacheTransfer> EngineLoop::load_cache(const CacheFile& file) {
+  pins_.end_expired(clock_.now());
+  auto loaded = sluice::load_cache(memory_.cache, pins_, file, clock_);
+  recorder_.loaded(loaded);
+  return loaded;
 }
 
 void EngineLoop::deliver() {

@@ -49,6 +49,8 @@ class EngineLoop {
   CacheFlushed flush_cache(const CacheFlush& what);
   std::vector<PinnedPrefix> list_pins();
   bool unpin(std::string_view id);
+  Result<CacheTransfer> save_cache(const CacheFile& file);
+  Result<CacheTransfer> load_cache(const CacheFile& file);
   // When step() is due though nothing runs.
   std::optional<Clock::TimePoint> next_pin_end() const { return pins_.next_end(); }
   void deliver();  // hands the collected events to their readers

@@ -32,6 +32,8 @@ struct EngineMetrics {
 
   std::int64_t flushed_blocks = 0;  // of kept prefixes, by flush_cache()
   std::int64_t flushed_checkpoints = 0;
+  std::int64_t saved_tokens = 0;   // of kept prefixes, to files
+  std::int64_t loaded_tokens = 0;  // and from them
 
   Histogram step_seconds{kSecondsBounds};
   Histogram step_tokens{kTokenCountBounds};

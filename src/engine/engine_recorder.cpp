@@ -60,6 +60,14 @@ void EngineRecorder::flushed(const CacheFreed& freed) {
   metrics_.flushed_checkpoints += freed.checkpoint_count;
 }
 
+void EngineRecorder::saved(const Result<CacheTransfer>& transfer) {
+  metrics_.saved_tokens += transfer ? transfer->tokens : 0;
+}
+
+void EngineRecorder::loaded(const Result<CacheTransfer>& transfer) {
+  metrics_.loaded_tokens += transfer ? transfer->tokens : 0;
+}
+
 void EngineRecorder::finished(const Sequence& sequence, Clock::TimePoint now) {
   if (!sequence.counted) {
     return;

@@ -26,6 +26,8 @@ class EngineRecorder {
   void finished(const Sequence& sequence, Clock::TimePoint now);
 
   void flushed(const CacheFreed& freed);
+  void saved(const Result<CacheTransfer>& transfer);
+  void loaded(const Result<CacheTransfer>& transfer);
 
   const EngineMetrics& metrics() const { return metrics_; }
 

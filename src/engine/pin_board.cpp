@@ -55,6 +55,35 @@ Result<std::optional<PromptPinned>> PinBoard::pin(std::string_view salt,
   return PromptPinned{.prefix = pins_.back().prefix};
 }
 
+bool PinBoard::restore(const LoadedPin& loaded, Clock::TimePoint now) {
+  const PinLabel label{.id = loaded.label.id,
+                       .name = loaded.label.name,
+                       .seconds = loaded.label.seconds_left.transform(
+                           [](double seconds) { return std::min(seconds, kPinSecondsMax); })};
+  const auto is_known = [&](const Pin& pin) { return pin.prefix.id == label.id; };
+  if (std::ranges::any_of(pins_, is_known)) {
+    return false;
+  }
+  const auto node = cache_.pin(loaded.salt, loaded.tokens);
+  if (node && std::ranges::find(pins_, *node, &Pin::node) != pins_.end()) {
+    return false;
+  }
+  const auto pinned = node ? pin(loaded.salt, loaded.tokens, label, now) : std::nullopt;
+  return pinned && *pinned;
+}
+
+std::vector<CacheFilePin> PinBoard::labels(Clock::TimePoint now) const {
+  std::vector<CacheFilePin> labels;
+  for (const Pin& pin : pins_) {
+    labels.push_back({.node = pin.node,
+                      .id = pin.prefix.id,
+                      .name = pin.prefix.name,
+                      .seconds_left = pin.prefix.ends_at.transform(
+                          [now](Clock::TimePoint end) { return seconds_between(now, end); })});
+  }
+  return labels;
+}
+
 template <class Condition>
 std::size_t PinBoard::unpin_if(Condition condition) {
   return std::erase_if(pins_, [&](const Pin& pin) {

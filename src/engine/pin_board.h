@@ -28,6 +28,11 @@ class PinBoard {
   Result<std::optional<PromptPinned>> pin(std::string_view salt, std::span<const TokenId> tokens,
                                           const PinLabel& label, Clock::TimePoint now);
 
+  // Pins what a file says was pinned, if it fits and is not pinned yet. What is left of its time
+  // begins now.
+  bool restore(const LoadedPin& pin, Clock::TimePoint now);
+  std::vector<CacheFilePin> labels(Clock::TimePoint now) const;  // for a file
+
   bool unpin(std::string_view id);  // false: there is no such pin
   void unpin_all();
   void unpin_all_of(std::string_view salt);

@@ -104,6 +104,23 @@ class FakeEngine final : public Engine {
     on_done(gone > 0);
     return {};
   }
+  // Either moves 128 tokens in 128 bytes and 1.5 ms.
+  Result<void> save_cache(CacheFile file,
+                          std::function<void(const Result<CacheTransfer>&)> on_done) override {
+    return move_cache(std::move(file), on_done);
+  }
+  Result<void> load_cache(CacheFile file,
+                          std::function<void(const Result<CacheTransfer>&)> on_done) override {
+    return move_cache(std::move(file), on_done);
+  }
+  void move_fails_with(std::optional<Error> error) {
+    const std::lock_guard lock(mutex_);
+    move_error_ = std::move(error);
+  }
+  std::vector<CacheFile> moved_files() const {
+    const std::lock_guard lock(mutex_);
+    return moved_files_;
+  }
   std::vector<CacheFlush> flushes() const {
     const std::lock_guard lock(mutex_);
     return flushes_;
@@ -161,6 +178,21 @@ class FakeEngine final : public Engine {
     std::shared_ptr<Shared> shared_;
   };
 
+  Result<void> move_cache(CacheFile file,
+                          const std::function<void(const Result<CacheTransfer>&)>& on_done) {
+    std::optional<Error> error;
+    {
+      const std::lock_guard lock(mutex_);
+      if (refusal_) {
+        return std::unexpected(*refusal_);
+      }
+      moved_files_.push_back(std::move(file));
+      error = move_error_;
+    }
+    on_done(error ? Result<CacheTransfer>(std::unexpected(*error))
+                  : CacheTransfer{.tokens = 128, .bytes = 128, .seconds = 0.0015});
+    return {};
+  }
   GenerationFinished pin(const Request& request);
   void generate(const Request& request, const FakeScript& script, Shared& shared);
   bool wait(std::chrono::milliseconds time, const Shared& shared) const;
@@ -171,6 +203,8 @@ class FakeEngine final : public Engine {
   std::optional<Error> refusal_;
   std::vector<Request> requests_;
   std::vector<CacheFlush> flushes_;
+  std::vector<CacheFile> moved_files_;
+  std::optional<Error> move_error_;
   std::vector<std::pair<Request, PinnedPrefix>> pins_;
   std::vector<std::thread> threads_;
   std::atomic<int> running_{0};

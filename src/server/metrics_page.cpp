@@ -152,6 +152,10 @@ void write_cache(MetricsText& text, const EngineStatus& engine) {
   constexpr MetricName kBlocks{"server_cache_evicted_blocks_total", "Kept KV blocks given up."};
   text.counter(kBlocks, {{"reason", "capacity"}}, static_cast<double>(engine.evicted_blocks));
   text.counter(kBlocks, {{"reason", "flush"}}, static_cast<double>(engine.metrics.flushed_blocks));
+  constexpr MetricName kFiles{"server_cache_file_tokens_total",
+                              "Tokens of kept prefixes written to files and read from them."};
+  text.counter(kFiles, {{"operation", "save"}}, static_cast<double>(engine.metrics.saved_tokens));
+  text.counter(kFiles, {{"operation", "load"}}, static_cast<double>(engine.metrics.loaded_tokens));
 }
 
 void write_http(MetricsText& text, const HttpRequestCounts& http, const BodyBudget& bodies) {
