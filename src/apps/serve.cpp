@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/cache_over_restarts.h"
 #include "apps/embedded_model.h"
 #include "apps/model_loader.h"
 #include "apps/serve_options.h"
@@ -64,6 +65,7 @@ Result<ServerConfig> make_server_config(const ServeOptions& options) {
   config.body_bytes_total = options.body_memory_mib > 0
                                 ? static_cast<std::size_t>(options.body_memory_mib) << 20
                                 : kBodiesAtOnce * config.body_bytes_max;
+  config.cache_dir = options.cache_dir;
   if (config.body_bytes_total < config.body_bytes_max) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("--body-memory {}: the largest body alone takes {} MiB (--max-body)",
@@ -93,7 +95,7 @@ Result<void> check_text_side(const std::filesystem::path& directory, const TextS
 
 // `text` has passed check_text_side().
 ServedModel make_served_model(const ServeOptions& options, const std::filesystem::path& directory,
-                              const Checkpoint& checkpoint, TextSide text) {
+                              const LoadedModel& loaded, TextSide text) {
   return ServedModel{.tokenizer = std::move(*text.tokenizer),
                      .chat_template = std::move(*text.chat_template),
                      .generation = std::move(text.generation),
@@ -101,7 +103,8 @@ ServedModel make_served_model(const ServeOptions& options, const std::filesystem
                      .aliases = options.aliases,
                      .created = model_created(directory),
                      .quantisation = "none",
-                     .fingerprint = model_fingerprint(checkpoint),
+                     .fingerprint = model_fingerprint(loaded.checkpoint()),
+                     .cache_identity = cache_identity(loaded.checkpoint(), loaded.table().name),
                      .version = version(),
                      .build = version()};
 }
@@ -119,21 +122,23 @@ class BackgroundServer {
   BackgroundServer(const BackgroundServer&) = delete;
   BackgroundServer& operator=(const BackgroundServer&) = delete;
 
-  // The first signal drains, the second closes at once.
-  Result<void> serve_until_signal() {
+  // The first signal drains, the second closes at once. How many came.
+  Result<int> serve_until_signal() {
     const std::unique_ptr<SignalWatch> watch = SLUICE_TRY(SignalWatch::start());
     set_watch(watch.get());
     fmt::print("listening on {}\n", server_.url());
     std::fflush(stdout);
+    int signals = 0;
     while (!ended_.load()) {
       watch->wait();
       if (watch->take_signal()) {
+        ++signals;
         spdlog::info("stopping: running answers may finish; a second signal closes at once");
         server_.stop();
       }
     }
     set_watch(nullptr);
-    return {};
+    return signals;
   }
 
  private:
@@ -171,6 +176,7 @@ Result<int> run_serve(const ServeOptions& options) {
                                               : std::filesystem::path(options.runtime.model);
   const ModelConfig config = SLUICE_TRY(load_model_config(directory));
   const ServerConfig server_config = SLUICE_TRY(make_server_config(options));
+  SLUICE_TRY(check_cache_options(options));
   TextSide text = SLUICE_TRY(load_text_side(directory, config));
   SLUICE_TRY(check_text_side(directory, text));
 
@@ -187,8 +193,7 @@ Result<int> run_serve(const ServeOptions& options) {
   // Everything that can be wrong with the options is found before the weights are read.
   const std::unique_ptr<LoadedModel> loaded =
       SLUICE_TRY(LoadedModel::open(directory, config, options.runtime));
-  const ServedModel served =
-      make_served_model(options, directory, loaded->checkpoint(), std::move(text));
+  const ServedModel served = make_served_model(options, directory, *loaded, std::move(text));
   std::unique_ptr<Engine> engine;
   const std::unique_ptr<HttpServer> server =
       SLUICE_TRY(HttpServer::create(server_config, engine_config, served));
@@ -198,8 +203,16 @@ Result<int> run_serve(const ServeOptions& options) {
     server->set_progress(total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 0.0);
   }));
   engine = SLUICE_TRY(start_engine(loaded->model(), engine_config, options.runtime.quiet));
+  const CacheFile cache_file{.path = server_config.cache_dir / options.cache_file,
+                             .identity = served.cache_identity};
+  if (!options.cache_file.empty()) {
+    load_cache_at_start(*engine, cache_file);
+  }
   server->set_engine(*engine);
-  SLUICE_TRY(background.serve_until_signal());
+  const int signals = SLUICE_TRY(background.serve_until_signal());
+  if (!options.cache_file.empty() && signals <= 1) {  // more: in a hurry
+    save_cache_at_end(*engine, cache_file);
+  }
   return kExitSuccess;
 }
 

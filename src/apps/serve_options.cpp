@@ -1,7 +1,10 @@
 #include "apps/serve_options.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 
+#include "api/cache_files.h"
 #include "apps/options.h"
 
 namespace sluice::apps {
@@ -41,6 +44,31 @@ void add_engine_options(CLI::App& command, EngineConfig& engine) {
                                  "context of each; with less, the last to come may have to pause")
                      ->type_name("N"),
                 {0, std::int64_t{1} << 32});
+}
+
+void add_cache_options(CLI::App& command, ServeOptions& options) {
+  check_integer(*command
+                     .add_option("--cache-memory", options.cache_mib,
+                                 "MiB for computed prefixes kept for later requests; 0: none")
+                     ->type_name("N")
+                     ->capture_default_str(),
+                {0, std::int64_t{1} << 24});
+  CLI::Option* directory =
+      command
+          .add_option("--cache-dir", options.cache_dir,
+                      "Directory that POST /v1/cache/save and load use; without it they are off. "
+                      "Its files hold what users wrote, and API keys")
+          ->type_name("DIR");
+  command
+      .add_option("--cache-file", options.cache_file,
+                  "File of --cache-dir to load kept prefixes from at the start, if it is there, "
+                  "and to save them to after SIGTERM, once running answers have ended")
+      ->type_name("NAME")
+      ->needs(directory)
+      ->check([](const std::string& name) {
+        return is_cache_file_name(name) ? std::string()
+                                        : fmt::format("'{}', want {}", name, kCacheFileNameRule);
+      });
 }
 
 void add_server_options(CLI::App& command, ServeOptions& options) {
@@ -221,12 +249,7 @@ void add_serve_options(CLI::App& command, ServeOptions& options) {
       ->type_name("NAME")
       ->allow_extra_args(false);
   add_engine_options(command, options.engine);
-  check_integer(*command
-                     .add_option("--cache-memory", options.cache_mib,
-                                 "MiB for computed prefixes kept for later requests; 0: none")
-                     ->type_name("N")
-                     ->capture_default_str(),
-                {0, std::int64_t{1} << 24});
+  add_cache_options(command, options);
   add_server_options(command, options);
   add_api_options(command, options.server);
   command

@@ -25,6 +25,9 @@ struct ServeOptions {
   std::int64_t body_mib_max = 128;
   std::int64_t body_memory_mib = 0;  // 0: kBodiesAtOnce of the largest
   std::int64_t cache_mib = 2048;
+  std::string cache_dir;  // empty: no cache files
+  std::string
+      cache_file;  // a name in it; empty: nothing is loaded at the start or saved at the end
   std::string log_level = "info";
 };
 

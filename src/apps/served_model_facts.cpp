@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
+#include <initializer_list>
+#include <span>
+#include <string>
 #include <string_view>
 #include <system_error>
 
@@ -33,6 +35,16 @@ class Fingerprint {
   std::uint64_t hash_ = 0xcbf29ce484222325ULL;
 };
 
+void add_files(Fingerprint& fingerprint, const fs::path& directory,
+               std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    const Result<MappedFile> file = MappedFile::open(directory / name);
+    if (file) {
+      fingerprint.add({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()});
+    }
+  }
+}
+
 constexpr std::size_t kSampleBytes = 64;
 constexpr std::size_t kSamplesPerTensor = 8;
 
@@ -43,6 +55,21 @@ void add_samples(Fingerprint& fingerprint, std::span<const std::byte> bytes) {
         bytes.subspan(at, std::min(kSampleBytes, bytes.size() - at));
     fingerprint.add({reinterpret_cast<const char*>(sample.data()), sample.size()});
   }
+}
+
+void add_tensors(Fingerprint& fingerprint, const Checkpoint& checkpoint) {
+  for (const auto& [name, tensor] : checkpoint.tensors()) {
+    fingerprint.add(name);
+    fingerprint.add(dtype_name(tensor.dtype));
+    fingerprint.add(sluice::to_string(tensor.shape));
+    add_samples(fingerprint, tensor.bytes);
+  }
+}
+
+std::string files_fingerprint(const fs::path& directory, std::initializer_list<const char*> names) {
+  Fingerprint fingerprint;
+  add_files(fingerprint, directory, names);
+  return fingerprint.to_string();
 }
 
 }  // namespace
@@ -71,21 +98,24 @@ std::string model_fingerprint(const Checkpoint& checkpoint) {
   Fingerprint fingerprint;
   fingerprint.add(version());
   fingerprint.add(fmt::format("{}", kernels::kNumericsVersion));
-  constexpr std::array kFiles{"config.json", "tokenizer.json", "tokenizer_config.json",
-                              "chat_template.jinja", "generation_config.json"};
-  for (const char* name : kFiles) {
-    const Result<MappedFile> file = MappedFile::open(checkpoint.directory() / name);
-    if (file) {
-      fingerprint.add({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()});
-    }
-  }
-  for (const auto& [name, tensor] : checkpoint.tensors()) {
-    fingerprint.add(name);
-    fingerprint.add(dtype_name(tensor.dtype));
-    fingerprint.add(sluice::to_string(tensor.shape));
-    add_samples(fingerprint, tensor.bytes);
-  }
+  add_files(fingerprint, checkpoint.directory(),
+            {"config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja",
+             "generation_config.json"});
+  add_tensors(fingerprint, checkpoint);
   return fingerprint.to_string();
+}
+
+CacheIdentity cache_identity(const Checkpoint& checkpoint, std::string_view kernels) {
+  const fs::path& directory = checkpoint.directory();
+  Fingerprint weights;
+  add_files(weights, directory, {"config.json"});
+  add_tensors(weights, checkpoint);
+  return {{"weights", weights.to_string()},
+          {"tokenizer", files_fingerprint(directory, {"tokenizer.json", "tokenizer_config.json"})},
+          {"chat template",
+           files_fingerprint(directory, {"chat_template.jinja", "tokenizer_config.json"})},
+          {"numerics", fmt::format("{}", kernels::kNumericsVersion)},
+          {"kernels", std::string(kernels)}};
 }
 
 }  // namespace sluice::apps

@@ -42,6 +42,16 @@ class EngineSlot final : public Engine {
     Engine* engine = engine_.load();
     return engine != nullptr ? engine->unpin(std::move(id), std::move(on_done)) : none();
   }
+  Result<void> save_cache(CacheFile file,
+                          std::function<void(const Result<CacheTransfer>&)> on_done) override {
+    Engine* engine = engine_.load();
+    return engine != nullptr ? engine->save_cache(std::move(file), std::move(on_done)) : none();
+  }
+  Result<void> load_cache(CacheFile file,
+                          std::function<void(const Result<CacheTransfer>&)> on_done) override {
+    Engine* engine = engine_.load();
+    return engine != nullptr ? engine->load_cache(std::move(file), std::move(on_done)) : none();
+  }
   EngineStatus status() const override {
     const Engine* engine = engine_.load();
     return engine != nullptr ? engine->status() : EngineStatus{};

@@ -85,6 +85,22 @@ ErrorClass class_of(ApiErrorKind kind) {
   return {500, "server_error", "internal_error", false};
 }
 
+// What can be wrong with a file that an operator named.
+ErrorClass class_of_cache_file(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::not_found:
+      return class_of(ApiErrorKind::not_found);
+    case ErrorCode::invalid_argument:
+      return class_of(ApiErrorKind::invalid_value);
+    case ErrorCode::unsupported:
+      return {409, kInvalidRequest, "cache_file_mismatch", false};
+    case ErrorCode::corrupt_data:
+      return {409, kInvalidRequest, "cache_file_damaged", false};
+    default:
+      return {500, "server_error", "cache_file_io", false};
+  }
+}
+
 // The words of the Anthropic API follow from the status.
 std::string_view anthropic_type(int status) {
   switch (status) {
@@ -112,6 +128,15 @@ boost::json::value text_or_null(std::string_view text) {
                       : boost::json::value(boost::json::string(text.data(), text.size()));
 }
 
+// Messages and paths repeat what the client sent, perhaps cut inside a character.
+std::string openai_error_json(const ErrorClass& known, const ApiError& error) {
+  return boost::json::serialize(boost::json::object{
+      {"error", boost::json::object{{"message", replace_invalid_utf8(error.message)},
+                                    {"type", text_or_null(known.type)},
+                                    {"param", text_or_null(replace_invalid_utf8(error.param))},
+                                    {"code", text_or_null(known.code)}}}});
+}
+
 // `exhausted`: what running into a limit means here.
 ApiError map_error(const Error& error, std::string param, ApiErrorKind exhausted) {
   switch (error.code) {
@@ -137,24 +162,18 @@ ApiError map_error(const Error& error, std::string param, ApiErrorKind exhausted
 
 }  // namespace
 
-// Messages and paths repeat what the client sent, perhaps cut inside a character.
 std::string error_json(ApiDialect dialect, const ApiError& error, const std::string& request_id) {
   const ErrorClass known = class_of(error.kind);
-  const std::string message = replace_invalid_utf8(error.message);
   if (dialect == ApiDialect::anthropic) {
     boost::json::object inner{{"type", text_or_null(anthropic_type(known.status))},
-                              {"message", message}};
+                              {"message", replace_invalid_utf8(error.message)}};
     if (error.kind == ApiErrorKind::thread_not_found) {  // clients act on this one
       inner["details"] = boost::json::object{{"error_code", text_or_null(known.code)}};
     }
     return boost::json::serialize(boost::json::object{
         {"type", "error"}, {"error", std::move(inner)}, {"request_id", request_id}});
   }
-  return boost::json::serialize(boost::json::object{
-      {"error", boost::json::object{{"message", message},
-                                    {"type", text_or_null(known.type)},
-                                    {"param", text_or_null(replace_invalid_utf8(error.param))},
-                                    {"code", text_or_null(known.code)}}}});
+  return openai_error_json(known, error);
 }
 
 HttpResponse error_response(ApiDialect dialect, const ApiError& error,
@@ -187,6 +206,15 @@ ApiError prompt_error(const Error& error, std::string param) {
 
 ApiError submit_error(const Error& error) {
   return map_error(error, error.where, ApiErrorKind::queue_full);
+}
+
+HttpResponse cache_file_error_response(const Error& error) {
+  const ErrorClass known = class_of_cache_file(error.code);
+  HttpResponse response{
+      .status = known.status,
+      .body = openai_error_json(known, {.message = error.message, .param = "name"})};
+  response.headers.emplace_back("x-should-retry", "false");
+  return response;
 }
 
 ApiError generation_error(const std::optional<Error>& error) {

@@ -29,6 +29,9 @@ ApiError prompt_error(const Error& error, std::string param);
 // Of Engine::submit(): a full queue is worth another try.
 ApiError submit_error(const Error& error);
 
+// Of Engine::save_cache() and load_cache(), for operators: told as it is, about the field "name".
+HttpResponse cache_file_error_response(const Error& error);
+
 // Of an answer that broke off. A constraint of the request that cannot be kept would fail again.
 ApiError generation_error(const std::optional<Error>& error);
 

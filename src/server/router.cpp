@@ -10,6 +10,7 @@
 #include <chrono>
 
 #include "server/cache_admin.h"
+#include "server/cache_files.h"
 #include "server/cache_pins.h"
 #include "server/chat_completions.h"
 #include "server/completions.h"
@@ -69,6 +70,8 @@ constexpr auto kRoutes = std::to_array<Route>({
     {.path = "/openapi.json", .get = handle_openapi, .public_info = true},
     {.path = "/cache", .get = handle_cache, .admin = true},
     {.path = "/cache/flush", .post = handle_cache_flush, .admin = true},
+    {.path = "/cache/save", .post = handle_save_cache, .admin = true},
+    {.path = "/cache/load", .post = handle_load_cache, .admin = true},
     {.path = "/cache/pins", .get = handle_pins, .post = handle_make_pin, .admin = true},
     {.path = "/cache/pins",
      .with_id = true,

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/engine.h"
 #include "text/chat_template.h"
 #include "text/generation_config.h"
 #include "text/tokenizer.h"
@@ -21,6 +22,7 @@ struct ServedModel {
   std::int64_t created = 0;                // Unix seconds of the weights, for /v1/models
   std::string quantisation = "none";       // how the weights are held, for /version
   std::string fingerprint = "fp_unknown";  // of build, weights, quantisation and template
+  CacheIdentity cache_identity = {};       // what kept prefixes depend on, for cache files
   std::string version = "0.0.0";           // of this program
   std::string build = "unknown";           // commit or date
 };

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,8 @@ struct ServerConfig {
   bool public_info = true;                      // /version and /metrics without a key
   std::vector<std::string> cors_origins = {};   // beside loopback ones; "*" needs a key
   std::vector<std::string> allowed_hosts = {};  // Host names accepted beside loopback ones
+
+  std::filesystem::path cache_dir = {};  // of cache files; empty: there are none
 
   bool debug = false;            // /debug/parse is there
   bool strict_model = false;     // an unknown `model` is 404 instead of the served one

@@ -29,13 +29,15 @@ LEAST = {
     "/debug/parse": {"text": "Hello"},
     "/cache/flush": {}, "/flush_cache": {}, "/reset_prefix_cache": {},
     "/cache/pins": {"token_ids": list(range(64))},
+    "/cache/save": {"name": "x"}, "/cache/load": {"name": "x"},
 }
 
 
 @pytest.fixture(scope="module")
-def debuggable():
-    """A server with every route there is."""
-    with serving("--enable-debug", "--threads", 1) as client:
+def debuggable(tmp_path_factory):
+    """A server with every route there is, and a cache file to load."""
+    with serving("--enable-debug", "--threads", 1, "--cache-dir", tmp_path_factory.mktemp("cache")) as client:
+        assert client.post("/v1/cache/save", json=LEAST["/cache/load"]).status_code == 200
         yield client
 
 
