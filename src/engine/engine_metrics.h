@@ -1,8 +1,9 @@
-// What the engine counts since its start. Plain data of fixed size, published with the status, so
-// that whoever reads it has one moment of the engine.
+// What the engine counts since its start, and how it stands. Plain data of fixed size, published
+// together, so that whoever reads it has one moment of the engine.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "base/histogram.h"
@@ -49,6 +50,29 @@ struct EngineMetrics {
   Histogram per_token_seconds{kSecondsBounds};  // mean of a sequence, after its first token
   Histogram prompt_tokens{kTokenCountBounds};
   Histogram answer_tokens{kTokenCountBounds};
+};
+
+// How the engine stands between two steps.
+struct EngineStatus {
+  std::int64_t running = 0;
+  std::int64_t waiting = 0;
+  std::int64_t steps = 0;              // forward passes since start
+  std::int64_t kv_blocks_used = 0;     // by running sequences and kept prefixes
+  std::int64_t kv_blocks_running = 0;  // of running sequences, one that two use counted twice
+  std::int64_t kv_blocks_max = 0;      // that these can be
+  std::int64_t kept_blocks = 0;        // of kept prefixes; running ones may use them too
+  std::int64_t kept_tokens = 0;
+  std::int64_t kept_checkpoints = 0;  // states of kept prefixes
+  std::size_t kv_bytes = 0;           // of blocks in use
+  std::size_t kept_bytes = 0;         // of kept blocks and states
+  std::size_t cache_bytes = 0;        // of all of these and of the states of running sequences
+  std::size_t cache_bytes_max = 0;
+  std::int64_t pinned_prefixes = 0;
+  std::size_t pinned_bytes = 0;     // what several pins share counted once
+  std::int64_t evicted_blocks = 0;  // for lack of memory, since start, like all below
+  std::int64_t evicted_checkpoints = 0;
+  std::int64_t preemptions = 0;
+  EngineMetrics metrics = {};
 };
 
 }  // namespace sluice
