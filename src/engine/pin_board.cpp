@@ -74,6 +74,7 @@ bool PinBoard::restore(const LoadedPin& loaded, Clock::TimePoint now) {
 
 std::vector<CacheFilePin> PinBoard::labels(Clock::TimePoint now) const {
   std::vector<CacheFilePin> labels;
+  labels.reserve(pins_.size());
   for (const Pin& pin : pins_) {
     labels.push_back({.node = pin.node,
                       .id = pin.prefix.id,
