@@ -39,6 +39,7 @@ TEST_P(KernelTest, GemmEqualsReference) {
       {17, 96, 1024, 4, Values::wide},   {31, 70, 128, 4, Values::normal},
       {32, 320, 160, 1, Values::normal}, {33, 32, 1152, 4, Values::subnormal},
       {70, 48, 64, 1, Values::huge},     {16, 40, 256, 4, Values::huge},
+      {555, 300, 128, 4, Values::wide},  {520, 290, 96, 1, Values::wide},
   };
   for (const GemmCase& c : cases) {
     Random random(static_cast<std::uint64_t>(c.m * 1000 + c.k));
@@ -49,7 +50,7 @@ TEST_P(KernelTest, GemmEqualsReference) {
     }
     const std::vector<bf16_t> w = random.packed(c.n, c.k, c.values);
     const std::int64_t panels = pad32(c.n) / kPanelColumns;
-    const auto run = [&](const KernelTable& table, std::vector<float>& out) {
+    const auto run = [&](const KernelTable& table, std::int64_t at_once, std::vector<float>& out) {
       out.assign(static_cast<std::size_t>(c.m * c.n) + 16, kCanary);
       GemmArgs args{.a = a.data(),
                     .a_stride = stride,
@@ -62,17 +63,19 @@ TEST_P(KernelTest, GemmEqualsReference) {
                     .k_slices = c.slices,
                     .panel_begin = 0,
                     .panel_end = panels};
-      for (std::int64_t panel = 0; panel < panels; panel += 3) {  // any split of the columns
+      for (std::int64_t panel = 0; panel < panels; panel += at_once) {
         args.panel_begin = panel;
-        args.panel_end = std::min(panels, panel + 3);
+        args.panel_end = std::min(panels, panel + at_once);
         table.gemm_bf16(args);
       }
     };
     std::vector<float> expected;
     std::vector<float> got;
-    run(ref::table(), expected);
-    run(fast(), got);
-    EXPECT_EQ(differences(expected, got), 0) << c.m << " x " << c.n << " x " << c.k;
+    run(ref::table(), panels, expected);
+    for (const std::int64_t at_once : {std::int64_t{3}, panels}) {  // any split of the columns
+      run(fast(), at_once, got);
+      EXPECT_EQ(differences(expected, got), 0) << c.m << " x " << c.n << " x " << c.k;
+    }
   }
 }
 

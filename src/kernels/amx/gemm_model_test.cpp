@@ -90,14 +90,15 @@ static TileUnit unit;
 #define SLUICE_TILE_LOAD(tile, base, stride) unit.load(tile, base, stride)
 #define SLUICE_TILE_STORE(tile, base, stride) unit.store(tile, base, stride)
 #define SLUICE_TILE_DOT(sum, a, b) unit.dot(sum, a, b)
+#define SLUICE_TILE_PREFETCH(address) (void)(address)
 #include "kernels/amx/gemm.inl"
 
 namespace {
 
 TEST(AmxModelTest, GemmEqualsReference) {
   const FlushDenormals float_mode;
-  for (const std::int64_t m : {1, 2, 15, 16, 17, 31, 32, 33, 50}) {
-    for (const std::int64_t n : {1, 16, 33, 64}) {
+  for (const std::int64_t m : {1, 2, 15, 16, 17, 31, 32, 33, 50, 530}) {
+    for (const std::int64_t n : {1, 16, 33, 64, 300}) {
       for (const std::int64_t slices : {1, 4}) {
         constexpr std::int64_t kK = 256;
         Random random(static_cast<std::uint64_t>(m * 100 + n));

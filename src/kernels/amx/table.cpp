@@ -28,6 +28,7 @@
 #define SLUICE_TILE_STORE(tile, base, stride) \
   _tile_stored(tile, base, static_cast<std::size_t>(stride))
 #define SLUICE_TILE_DOT(sum, a, b) _tile_dpbf16ps(sum, a, b)
+#define SLUICE_TILE_PREFETCH(address) _mm_prefetch(address, _MM_HINT_T0)
 
 // clang-format off
 #include "kernels/amx/begin.h"
