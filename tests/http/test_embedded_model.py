@@ -20,12 +20,12 @@ FLOORS = {
     "needle, 1K": (20, 100),
     "needle, 8K": (10, 100),
     "several needles": (20, 95),
-    "last value wins": (20, 80),
-    "sums": (20, 55),
-    "lists and letters": (20, 80),
-    "tools": (30, 83),
-    "facts told earlier": (20, 85),
-    "system rules": (20, 75),
+    "last value wins": (20, 100),
+    "sums": (20, 95),
+    "lists and letters": (20, 100),
+    "tools": (30, 80),
+    "facts told earlier": (20, 95),
+    "system rules": (20, 90),
     "small talk": (20, 80),
 }
 

@@ -51,9 +51,9 @@ class Tools(Session):
 
     def turn(self):
         chance = self.rng.random()
-        if chance < 0.18:
+        if chance < 0.32:
             return self.none_fits()
-        if chance < 0.26:
+        if chance < 0.38:
             return self.words.pick(self.others).turn()
         return self.use(2 if chance > 0.85 else 1)
 
