@@ -10,7 +10,7 @@ constexpr std::int64_t kTileRows = 16;
 constexpr std::int64_t kBlockRows = 2 * kTileRows;
 constexpr std::int64_t kPassRows = 512;
 constexpr std::int64_t kPassPanels = 8;
-constexpr std::int64_t kPassBytes = std::int64_t{768} << 10;  // of one slice of its panels
+constexpr std::int64_t kPassBytes = std::int64_t{768} << 10;   // of one slice of its panels
 constexpr std::int64_t kPrefetchElements = 4 * kStepElements;  // ahead
 
 struct Pass {
