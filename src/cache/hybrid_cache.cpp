@@ -139,7 +139,7 @@ std::optional<SlotId> HybridCache::reserve_checkpoint(SequenceCache& sequence,
     return std::nullopt;
   }
   const double value = PrefixTree::value_of(token_count - last_checkpoint_of(sequence), weight);
-  while (!has_room_for_slot()) {
+  while (!has_room_for(0, 1)) {
     if (!evict_below(value)) {
       return std::nullopt;
     }
@@ -304,12 +304,11 @@ std::size_t HybridCache::bytes_max() const {
          shape_.reuse_bytes;
 }
 
-bool HybridCache::has_room_for_block() const {
-  return blocks_.free_count() > 0 && used_bytes() + shape_.block_bytes <= bytes_max();
-}
-
-bool HybridCache::has_room_for_slot() const {
-  return slots_.free_count() > 0 && used_bytes() + shape_.slot_bytes <= bytes_max();
+bool HybridCache::has_room_for(std::int64_t blocks, std::int64_t slots) const {
+  return blocks_.free_count() >= blocks && slots_.free_count() >= slots &&
+         used_bytes() + static_cast<std::size_t>(blocks) * shape_.block_bytes +
+                 static_cast<std::size_t>(slots) * shape_.slot_bytes <=
+             bytes_max();
 }
 
 bool HybridCache::evict_below(double value) {
@@ -331,7 +330,7 @@ bool HybridCache::evict_below(double value) {
 // something of the tree's alone. Free items keep their pages for the next user of their kind; an
 // item of the other kind takes them over when the budget is full.
 BlockId HybridCache::allocate_block() {
-  while (!has_room_for_block()) {
+  while (!has_room_for(1, 0)) {
     SLUICE_CHECK(evict_below(kAnyValue));
   }
   if (blocks_.resident_count() == blocks_.used_count()) {
@@ -342,7 +341,7 @@ BlockId HybridCache::allocate_block() {
 }
 
 SlotId HybridCache::allocate_slot() {
-  while (!has_room_for_slot()) {
+  while (!has_room_for(0, 1)) {
     SLUICE_CHECK(evict_below(kAnyValue));
   }
   if (slots_.resident_count() == slots_.used_count()) {

@@ -173,8 +173,7 @@ class HybridCache {
   std::size_t used_bytes() const;
   std::size_t resident_bytes() const;
   std::size_t bytes_max() const;
-  bool has_room_for_block() const;
-  bool has_room_for_slot() const;
+  bool has_room_for(std::int64_t blocks, std::int64_t slots) const;
   bool can_pin(std::int64_t new_blocks, std::int64_t new_slots) const;
   bool evict_below(double value);  // something cheaper; false when there is nothing
   PrefixReuse reuse_of(const PrefixTree::Match& match, NodeId root,

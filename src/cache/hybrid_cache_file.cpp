@@ -173,42 +173,63 @@ class CacheFileLoad {
     std::size_t checkpoint;  // in the file
   };
 
-  // One state with the blocks up to it: all of them or none. Without room nothing is added.
+  // What is missing of a state and the blocks up to it.
+  struct Missing {
+    std::int64_t blocks = 0;
+    std::int64_t states = 0;
+  };
+
+  // One state with the blocks up to it: all of them or, without room, nothing is read.
   Result<void> load(std::size_t checkpoint) {
-    const std::size_t nodes_before = nodes_.size();
     const auto path = path_in_file(index_, checkpoint);
-    NodeId node = tree_.root(salt_in_file(index_, path.front()));
-    tree_.pin(node);  // the end of the path so far stays, and with it all of the path
-    Result<bool> fits = true;
-    for (std::size_t i = 0; i < path.size() && fits.value_or(false); ++i) {
-      std::optional<NodeId> child = tree_.find(node, index_.nodes[path[i]].tokens);
-      if (!child) {
-        fits = add_block(path[i], node);
-        child = fits.value_or(false) ? std::optional(nodes_.back()) : std::nullopt;
-      }
-      if (child) {
-        tree_.pin(*child);
-        tree_.unpin(node);
-        node = *child;
-      }
+    const std::string_view salt = salt_in_file(index_, path.front());
+    if (!make_room(path, salt)) {
+      return {};
     }
-    if (fits.value_or(false) && !tree_.checkpoint(node)) {
-      fits = add_state(checkpoint, node);
-    }
-    tree_.unpin(node);
-    if (!fits.value_or(false)) {
-      remove_nodes(nodes_before);
-    }
-    return fits ? Result<void>() : std::unexpected(fits.error());
+    const NodeId root = tree_.root(salt);
+    tree_.pin(root);  // it may have nothing yet
+    const auto added = add_path(path, root, checkpoint);
+    tree_.unpin(root);
+    return added;
   }
 
-  // A child of `parent`, at the end of nodes_. False: no room.
-  Result<bool> add_block(std::size_t number, NodeId parent) {
-    while (!cache_.has_room_for_block()) {
+  Result<void> add_path(std::span<const std::size_t> path, NodeId root, std::size_t checkpoint) {
+    NodeId node = root;
+    for (const std::size_t number : path) {
+      if (const auto child = tree_.find(node, index_.nodes[number].tokens)) {
+        node = *child;
+      } else {
+        node = SLUICE_TRY(add_block(number, node));
+      }
+    }
+    return tree_.checkpoint(node) ? Result<void>() : add_state(checkpoint, node);
+  }
+
+  // Whether what is missing fits once what nobody can use is gone.
+  bool make_room(std::span<const std::size_t> path, std::string_view salt) {
+    Missing missing = missing_of(path, salt);
+    while (!cache_.has_room_for(missing.blocks, missing.states)) {
       if (!cache_.evict_below(0.0)) {
         return false;
       }
+      missing = missing_of(path, salt);  // that may have been part of it
     }
+    return true;
+  }
+
+  Missing missing_of(std::span<const std::size_t> path, std::string_view salt) const {
+    std::optional<NodeId> node = tree_.find_root(salt);
+    std::size_t known = 0;
+    while (node && known < path.size()) {
+      node = tree_.find(*node, index_.nodes[path[known]].tokens);
+      known += node ? 1 : 0;
+    }
+    return {.blocks = static_cast<std::int64_t>(path.size() - known),
+            .states = node && tree_.checkpoint(*node) ? 0 : 1};
+  }
+
+  // A child of `parent`, at the end of nodes_. There is room.
+  Result<NodeId> add_block(std::size_t number, NodeId parent) {
     const BlockId block = cache_.allocate_block();
     const auto read = file_.read_block(
         number,
@@ -219,15 +240,11 @@ class CacheFileLoad {
       return std::unexpected(read.error());
     }
     nodes_.push_back(tree_.add(parent, index_.nodes[number].tokens, block));
-    return true;
+    return nodes_.back();
   }
 
-  Result<bool> add_state(std::size_t checkpoint, NodeId node) {
-    while (!cache_.has_room_for_slot()) {
-      if (!cache_.evict_below(0.0)) {
-        return false;
-      }
-    }
+  // There is room.
+  Result<void> add_state(std::size_t checkpoint, NodeId node) {
     const SlotId slot = cache_.allocate_slot();
     const auto read = file_.read_state(checkpoint, {cache_.slot(slot), cache_.shape_.slot_bytes});
     if (!read) {
@@ -236,7 +253,7 @@ class CacheFileLoad {
     }
     tree_.set_checkpoint(node, slot, index_.checkpoints[checkpoint].weight);
     states_.push_back({.node = node, .checkpoint = checkpoint});
-    return true;
+    return {};
   }
 
   void take_back() {
@@ -244,12 +261,7 @@ class CacheFileLoad {
       cache_.slots_.free(tree_.take_checkpoint(state.node));
     }
     states_.clear();
-    remove_nodes(0);
-  }
-
-  // All but the first `count`, which have become dead.
-  void remove_nodes(std::size_t count) {
-    for (; nodes_.size() > count; nodes_.pop_back()) {
+    for (; !nodes_.empty(); nodes_.pop_back()) {
       cache_.blocks_.release(tree_.remove(nodes_.back()));
     }
   }
