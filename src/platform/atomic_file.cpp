@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <random>
 #include <utility>
 
 namespace sluice {
@@ -42,9 +42,9 @@ Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::filesystem::pa
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{} exists and is not a regular file", path.string()), path.string());
   }
-  static std::atomic<unsigned> counter{0};
+  std::random_device random;  // process ids repeat in containers
   std::filesystem::path temporary = path;
-  temporary += fmt::format(".partial-{}-{}", getpid(), counter.fetch_add(1));
+  temporary += fmt::format(".partial-{:08x}{:08x}", random(), random());
   const mode_t mode = readers == FileReaders::owner ? 0600 : 0666;
   const int descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   if (descriptor < 0) {
