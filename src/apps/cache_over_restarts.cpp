@@ -33,6 +33,10 @@ std::string describe(const CacheTransfer& moved) {
 
 Result<void> check_cache_options(const ServeOptions& options) {
   std::error_code ignored;
+  if (!options.cache_file.empty() && options.cache_dir.empty()) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("--cache-file {}: needs --cache-dir", options.cache_file));
+  }
   if (!options.cache_dir.empty() && !std::filesystem::is_directory(options.cache_dir, ignored)) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("--cache-dir {}: there is no such directory", options.cache_dir));

@@ -10,9 +10,9 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -112,7 +112,12 @@ ServedModel make_served_model(const ServeOptions& options, const std::filesystem
 // The server on a thread of its own, from before the model is loaded until it has drained.
 class BackgroundServer {
  public:
-  explicit BackgroundServer(HttpServer& server) : server_(server), thread_([this] { run(); }) {}
+  BackgroundServer(HttpServer& server, SignalWatch& watch)
+      : server_(server), watch_(watch), thread_([this] {
+          server_.run();
+          ended_.store(true);
+          watch_.wake();
+        }) {}
   ~BackgroundServer() {
     for (int i = 0; i < 3; ++i) {  // at once, where it still runs
       server_.stop();
@@ -123,43 +128,26 @@ class BackgroundServer {
   BackgroundServer& operator=(const BackgroundServer&) = delete;
 
   // The first signal drains, the second closes at once. How many came.
-  Result<int> serve_until_signal() {
-    const std::unique_ptr<SignalWatch> watch = SLUICE_TRY(SignalWatch::start());
-    set_watch(watch.get());
+  int serve_until_signal() {
     fmt::print("listening on {}\n", server_.url());
     std::fflush(stdout);
     int signals = 0;
     while (!ended_.load()) {
-      watch->wait();
-      if (watch->take_signal()) {
+      watch_.wait();
+      if (watch_.take_signal()) {
         ++signals;
         spdlog::info("stopping: running answers may finish; a second signal closes at once");
         server_.stop();
       }
     }
-    set_watch(nullptr);
     return signals;
   }
 
  private:
-  void run() {
-    server_.run();
-    const std::lock_guard lock(mutex_);
-    ended_.store(true);
-    if (watch_ != nullptr) {
-      watch_->wake();
-    }
-  }
-  void set_watch(SignalWatch* watch) {
-    const std::lock_guard lock(mutex_);
-    watch_ = watch;
-  }
-
   HttpServer& server_;
+  SignalWatch& watch_;
   std::atomic<bool> ended_{false};
-  std::mutex mutex_;
-  SignalWatch* watch_ = nullptr;  // guarded by mutex_
-  std::thread thread_;            // uses everything above
+  std::thread thread_;  // uses everything above
 };
 
 Result<int> run_serve(const ServeOptions& options) {
@@ -197,9 +185,15 @@ Result<int> run_serve(const ServeOptions& options) {
   std::unique_ptr<Engine> engine;
   const std::unique_ptr<HttpServer> server =
       SLUICE_TRY(HttpServer::create(server_config, engine_config, served));
-  BackgroundServer background(*server);
+  const std::unique_ptr<SignalWatch> watch = SLUICE_TRY(SignalWatch::start());
+  BackgroundServer background(*server, *watch);
   spdlog::info("{} is open; the model is loading", server->url());
-  SLUICE_TRY(loaded->load_weights(model_options, [&server](std::size_t done, std::size_t total) {
+  SLUICE_TRY(loaded->load_weights(model_options, [&](std::size_t done, std::size_t total) {
+    if (watch->take_signal()) {  // nothing is answered yet, nothing is lost
+      spdlog::info("stopping before the model is loaded");
+      spdlog::shutdown();
+      std::_Exit(kExitSuccess);
+    }
     server->set_progress(total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 0.0);
   }));
   engine = SLUICE_TRY(start_engine(loaded->model(), engine_config, options.runtime.quiet));
@@ -209,9 +203,11 @@ Result<int> run_serve(const ServeOptions& options) {
     load_cache_at_start(*engine, cache_file);
   }
   server->set_engine(*engine);
-  const int signals = SLUICE_TRY(background.serve_until_signal());
-  if (!options.cache_file.empty() && signals <= 1) {  // more: in a hurry
+  const int signals = background.serve_until_signal();
+  if (!options.cache_file.empty() && signals <= 1) {
     save_cache_at_end(*engine, cache_file);
+  } else if (!options.cache_file.empty()) {
+    spdlog::info("kept prefixes: not saved, as a second signal came");
   }
   return kExitSuccess;
 }
