@@ -79,8 +79,9 @@ std::vector<CacheFilePin> PinBoard::labels(Clock::TimePoint now) const {
     labels.push_back({.node = pin.node,
                       .id = pin.prefix.id,
                       .name = pin.prefix.name,
-                      .seconds_left = pin.prefix.ends_at.transform(
-                          [now](Clock::TimePoint end) { return seconds_between(now, end); })});
+                      .seconds_left = pin.prefix.ends_at.transform([now](Clock::TimePoint end) {
+                        return std::max(seconds_between(now, end), 0.0);
+                      })});
   }
   return labels;
 }

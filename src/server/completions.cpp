@@ -102,11 +102,16 @@ std::optional<ApiError> add_prompt(const Backend& backend, const CompletionReque
   if (!tokens_max) {
     return tokens_max.error();
   }
-  const AnswerRules rules{.stop = fields.stop, .keep_stop_text = fields.keep_stop_text};
+  const AnswerRules rules{.stop = fields.stop,
+                          .keep_stop_text = fields.keep_stop_text,
+                          .all_tokens = fields.logprobs >= 0};
   for (PlannedSequence& sequence :
        plan_sequences(backend, fields, http, *token_ids, *tokens_max, rules)) {
     if (request.scores_prompt()) {
       sequence.request.prompt_logprobs = fields.logprobs;
+      if (*tokens_max == 1) {  // harnesses count on one entry more than the prompt has
+        sequence.request.stop.ignore_eos = true;
+      }
       sequence.scored_echo = *echo;
     } else if (!echo->empty()) {
       sequence.opening.push_back({.part = AnswerPart::content, .text = *echo});

@@ -87,6 +87,18 @@ def test_echo_with_logprobs_scores_the_prompt(http):
         assert scored["text_offset"] == [len("".join(scored["tokens"][:i])) for i in range(len(scored["tokens"]))]
 
 
+def test_one_token_is_always_listed(http):
+    """Harnesses ask for one, and take all entries but the last: also where it is the end of text, which has no text."""
+    end = http.post("/tokenize", json={"prompt": "<|im_end|>"}).json()["tokens"]
+    for token in (*end, 11):
+        for stream in (False, True):
+            reply = http.post("/v1/completions", json={
+                "prompt": "Once upon", "max_tokens": 1, "echo": True, "logprobs": 1, "temperature": 0, "stream": stream,
+                "stream_options": {"include_usage": True} if stream else None, "logit_bias": {str(token): 100}})
+            scored, usage = joined_logprobs(reply) if stream else (reply.json()["choices"][0]["logprobs"], reply.json()["usage"])
+            assert len(scored["tokens"]) == len(scored["token_logprobs"]) == usage["prompt_tokens"] + 1, (token, stream)
+
+
 def joined_logprobs(reply):
     """Of a stream with one choice: its logprobs, its usage."""
     chunks = [json.loads(line[6:]) for line in reply.text.splitlines() if line.startswith("data: {")]

@@ -70,6 +70,18 @@ std::vector<AnswerDelta> AnswerParser::finish(std::string_view tail, bool cut) {
     let_out_content(content_stops_.finish(), deltas);
   }
   let_out_space(deltas);
+  if (rules_.all_tokens && !has_ended()) {
+    AnswerDelta rest{AnswerPart::content, ""};
+    for (std::deque<PlacedToken>* tokens : {&content_tokens_, &input_tokens_}) {
+      for (PlacedToken& token : *tokens) {
+        rest.tokens.push_back(std::move(token.event));
+      }
+      tokens->clear();
+    }
+    if (!rest.tokens.empty()) {
+      deltas.push_back(std::move(rest));
+    }
+  }
   return deltas;
 }
 

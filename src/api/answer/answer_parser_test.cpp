@@ -146,6 +146,22 @@ TEST(AnswerParser, StopTextsAreNotLookedForInReasoning) {
   EXPECT_EQ(everywhere.stop_text(), "END");
 }
 
+TEST(AnswerParser, TokensWithoutTextAtTheEndAreToldWhereAllAreWanted) {
+  for (const bool all : {false, true}) {
+    AnswerParser parser({.all_tokens = all});
+    EXPECT_EQ(parser.append(TokenEvent{.token_id = 1}, "a").size(), 1U);
+    EXPECT_TRUE(parser.append(TokenEvent{.token_id = 2}, "").empty());
+    EXPECT_TRUE(parser.append(TokenEvent{.token_id = 3}, "").empty());
+    const std::vector<AnswerDelta> rest = parser.finish("", true);
+    ASSERT_EQ(rest.size(), all ? 1U : 0U);
+    if (all) {
+      EXPECT_EQ(rest[0].text, "");
+      ASSERT_EQ(rest[0].tokens.size(), 2U);
+      EXPECT_EQ(rest[0].tokens[1].token_id, 3);
+    }
+  }
+}
+
 TEST(AnswerParser, ADroppedTagMakesNoStopTextInContent) {
   const std::vector<std::vector<std::string>> splits{
       {"</think>oneEN</think>D two"},

@@ -150,7 +150,7 @@ std::vector<SseEvent> CompletionReply::begin(const AnswerUsage& usage) {
 std::vector<SseEvent> CompletionReply::delta(std::size_t choice, const AnswerDelta& delta,
                                              std::span<const TokenId> token_ids,
                                              const AnswerUsage& usage) {
-  if (delta.text.empty() && token_ids.empty()) {
+  if (delta.text.empty() && delta.tokens.empty() && token_ids.empty()) {
     return {};
   }
   json::object entry = choice_object(choice, delta.text, delta.tokens, token_ids);
