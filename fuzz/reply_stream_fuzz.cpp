@@ -62,8 +62,8 @@ std::unique_ptr<sluice::ReplyFormat> make_format(std::size_t dialect, unsigned o
                                                            : sluice::ReasoningFormat::both},
           no_bytes);
     case kCompletions:
-      return std::make_unique<sluice::CompletionReply>(
-          head, sluice::CompletionReplyOptions{.echoes = {""}}, no_bytes);
+      return std::make_unique<sluice::CompletionReply>(head, sluice::CompletionReplyOptions{},
+                                                       no_bytes);
     case kResponses: {
       json::object echo;
       for (const char* key :

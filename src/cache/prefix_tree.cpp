@@ -1,7 +1,6 @@
 #include "cache/prefix_tree.h"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <utility>
 
@@ -298,7 +297,7 @@ std::vector<NodeId> PrefixTree::checkpoints_by_value() const {
           {.node = static_cast<NodeId>(i), .value = owner.kept ? kBeyondAll : value_of(owner)});
     }
   }
-  std::ranges::stable_sort(found, std::greater(), &Cheapest::value);
+  std::ranges::sort(found, {}, [](const Cheapest& c) { return std::pair(-c.value, c.node); });
   std::vector<NodeId> nodes(found.size());
   std::ranges::transform(found, nodes.begin(), &Cheapest::node);
   return nodes;
