@@ -14,9 +14,10 @@ CacheTransfer describe(const CacheMoved& moved, std::int64_t pins, double second
 
 }  // namespace
 
-Result<CacheTransfer> save_cache(const HybridCache& cache, const PinBoard& pins,
-                                 const CacheFile& file, const Clock& clock) {
+Result<CacheTransfer> save_cache(const HybridCache& cache, PinBoard& pins, const CacheFile& file,
+                                 const Clock& clock) {
   const Clock::TimePoint began = clock.now();
+  pins.end_expired(began);
   const std::vector<CacheFilePin> labels = pins.labels(began);
   const CacheMoved moved = SLUICE_TRY(cache.save(file.path, file.identity, labels));
   return describe(moved, std::ssize(labels), seconds_between(began, clock.now()));
@@ -25,6 +26,7 @@ Result<CacheTransfer> save_cache(const HybridCache& cache, const PinBoard& pins,
 Result<CacheTransfer> load_cache(HybridCache& cache, PinBoard& pins, const CacheFile& file,
                                  const Clock& clock) {
   const Clock::TimePoint began = clock.now();
+  pins.end_expired(began);
   std::vector<LoadedPin> labels;
   const CacheMoved moved = SLUICE_TRY(cache.load(file.path, file.identity, labels));
   std::int64_t pinned = 0;

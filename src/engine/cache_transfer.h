@@ -1,5 +1,6 @@
 // Kept prefixes and pins to a file and back, between two steps. Everything that runs waits for the
-// time it takes: reading or writing all bytes once, and for saving until they are on disk.
+// time it takes: reading or writing all bytes once, and for saving until they are on disk. Pins
+// whose time is over end first.
 //
 // Thread rule: the engine thread.
 #pragma once
@@ -12,8 +13,8 @@
 namespace sluice {
 
 // Errors: see Engine::save_cache().
-Result<CacheTransfer> save_cache(const HybridCache& cache, const PinBoard& pins,
-                                 const CacheFile& file, const Clock& clock);
+Result<CacheTransfer> save_cache(const HybridCache& cache, PinBoard& pins, const CacheFile& file,
+                                 const Clock& clock);
 
 // A pin that would not fit the budget for pins is left out: its prefix is loaded all the same.
 // Errors: see Engine::load_cache().

@@ -497,14 +497,12 @@ bool EngineLoop::unpin(std::string_view id) {
 }
 
 Result<CacheTransfer> EngineLoop::save_cache(const CacheFile& file) {
-  pins_.end_expired(clock_.now());
   auto saved = sluice::save_cache(memory_.cache, pins_, file, clock_);
   recorder_.saved(saved);
   return saved;
 }
 
 Result<CacheTransfer> EngineLoop::load_cache(const CacheFile& file) {
-  pins_.end_expired(clock_.now());
   auto loaded = sluice::load_cache(memory_.cache, pins_, file, clock_);
   recorder_.loaded(loaded);
   return loaded;

@@ -79,9 +79,8 @@ std::vector<CacheFilePin> PinBoard::labels(Clock::TimePoint now) const {
     labels.push_back({.node = pin.node,
                       .id = pin.prefix.id,
                       .name = pin.prefix.name,
-                      .seconds_left = pin.prefix.ends_at.transform([now](Clock::TimePoint end) {
-                        return std::max(seconds_between(now, end), 0.0);
-                      })});
+                      .seconds_left = pin.prefix.ends_at.transform(
+                          [now](Clock::TimePoint end) { return seconds_between(now, end); })});
   }
   return labels;
 }

@@ -31,7 +31,8 @@ class PinBoard {
   // Pins what a file says was pinned, if it fits and is not pinned yet. What is left of its time
   // begins now.
   bool restore(const LoadedPin& pin, Clock::TimePoint now);
-  std::vector<CacheFilePin> labels(Clock::TimePoint now) const;  // for a file
+  // For a file; after end_expired() of the same moment, so that all have time left.
+  std::vector<CacheFilePin> labels(Clock::TimePoint now) const;
 
   bool unpin(std::string_view id);  // false: there is no such pin
   void unpin_all();
