@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "request/vision_input.h"
+
 namespace sluice {
 
 using TokenId = std::int32_t;
@@ -54,6 +56,7 @@ struct PinLabel {
 struct Request {
   std::string id;
   std::vector<TokenId> token_ids;  // the prompt, at least one
+  std::vector<VisionSpan> vision;  // pictures in it, ascending; they cover all placeholder tokens
   SamplingParams sampling;
   StopCriteria stop;
   std::int64_t priority = 0;  // lower goes first, and may take the place of others
