@@ -60,7 +60,7 @@ class Look(Session):
     def picture(self, most=4):
         """A scene and its picture; some, and all held-out ones, are not of a size that the model takes as it is."""
         w = self.words
-        odd = w.held or w.chance(0.3)
+        odd = w.held or w.chance(0.6)
         height, width = draw_size(w, 1 if odd else 32, 48 if self.length > 160 else 12)
         scene = draw_scene(w, height, width, most)
         return scene, paint(w, scene, height, width)
