@@ -28,11 +28,20 @@ struct SequenceSlice {
       {};  // in (position, position + token_count], ascending
 };
 
+// Rows that take the place of the embeddings of their tokens: what the vision encoder made of a
+// picture, for its placeholders.
+struct EmbeddingRows {
+  std::int64_t token_begin = 0;  // first row in the batch
+  std::int64_t row_count = 0;    // >= 1
+  const float* rows = nullptr;   // [row_count][hidden_size]
+};
+
 struct ForwardBatch {
-  std::span<const std::int32_t> token_ids;       // [T]
-  std::span<const std::int32_t> rope_positions;  // [3][T]: temporal, height, width
-  std::span<const SequenceSlice> sequences;      // cover the T rows, in order, without overlap
-  std::span<const std::int32_t> logit_rows;      // rows whose logits are wanted, ascending
+  std::span<const std::int32_t> token_ids;         // [T]
+  std::span<const std::int32_t> rope_positions;    // [3][T]: temporal, height, width
+  std::span<const SequenceSlice> sequences;        // cover the T rows, in order, without overlap
+  std::span<const std::int32_t> logit_rows;        // rows whose logits are wanted, ascending
+  std::span<const EmbeddingRows> embeddings = {};  // ascending, not overlapping; none for text
 };
 
 // Memory of the cache, owned elsewhere (cache/). Layout: model/cache_layout.h. Blocks and slots are

@@ -139,6 +139,10 @@ class Model final : public Qwen3_5 {
     Activations& act = activations_;
     const ops::PackedLinear& head = weights_.lm_head;
     weights_.embed_tokens.lookup(context_.table, context_.pool, batch.token_ids, act.x);
+    for (const EmbeddingRows& picture : batch.embeddings) {
+      std::copy_n(picture.rows, picture.row_count * config_.hidden_size,
+                  act.x + picture.token_begin * config_.hidden_size);
+    }
     for (const DecoderLayer& layer : weights_.layers) {
       norm(layer.input_layernorm);
       if (layer.gdn) {
@@ -199,6 +203,14 @@ class Model final : public Qwen3_5 {
       SLUICE_CHECK(last <= slice.position + slice.token_count);
     }
     SLUICE_CHECK(covered == rows);
+    std::int64_t replaced = 0;
+    for (const EmbeddingRows& picture : batch.embeddings) {
+      SLUICE_CHECK(picture.token_begin >= replaced);
+      SLUICE_CHECK(picture.row_count >= 1);
+      SLUICE_CHECK(picture.row_count <= rows - picture.token_begin);
+      SLUICE_CHECK(picture.rows != nullptr);
+      replaced = picture.token_begin + picture.row_count;
+    }
   }
 
   void prepare(const ForwardBatch& batch, const CacheMemory& cache) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "kernels/select.h"
 #include "platform/aligned_buffer.h"
 #include "platform/thread_pool.h"
+#include "weights/tensor_registry.h"
 
 namespace sluice {
 namespace {
@@ -66,6 +68,8 @@ class Harness {
     std::int64_t position;
     std::vector<std::int32_t> ids;
     std::vector<StateCheckpoint> checkpoints = {};
+    std::int64_t embeddings_begin = 0;  // index in ids of the first row that embeddings replace
+    std::vector<float> embeddings = {};
   };
 
   std::span<const std::byte> state(std::int64_t slot) const {
@@ -80,6 +84,7 @@ class Harness {
     std::vector<std::int32_t> rows;
     std::vector<std::vector<std::int32_t>> tables;
     std::vector<SequenceSlice> slices;
+    std::vector<EmbeddingRows> embeddings;
     for (const Part& part : parts) {
       std::vector<std::int32_t> table;
       for (std::int64_t b = 0; b < blocks_per_sequence(); ++b) {  // interleave the sequences
@@ -95,6 +100,12 @@ class Harness {
                         .block_table = tables[i],
                         .state_slot = static_cast<std::int32_t>(part.slot),
                         .checkpoints = part.checkpoints});
+      if (!part.embeddings.empty()) {
+        embeddings.push_back(
+            {.token_begin = static_cast<std::int64_t>(ids.size()) + part.embeddings_begin,
+             .row_count = std::ssize(part.embeddings) / config_.hidden_size,
+             .rows = part.embeddings.data()});
+      }
       for (std::size_t t = 0; t < part.ids.size(); ++t) {
         rows.push_back(static_cast<std::int32_t>(ids.size()));
         ids.push_back(part.ids[t]);
@@ -106,10 +117,25 @@ class Harness {
       rope.insert(rope.end(), positions.begin(), positions.end());
     }
     std::vector<float> logits(ids.size() * static_cast<std::size_t>(vocab()));
-    model_->forward(
-        {.token_ids = ids, .rope_positions = rope, .sequences = slices, .logit_rows = rows},
-        {.kv_blocks = kv_.data(), .state_slots = state_.data()}, logits);
+    model_->forward({.token_ids = ids,
+                     .rope_positions = rope,
+                     .sequences = slices,
+                     .logit_rows = rows,
+                     .embeddings = embeddings},
+                    {.kv_blocks = kv_.data(), .state_slots = state_.data()}, logits);
     return logits;
+  }
+
+  // Rows of the embedding table, as an encoder would hand them in.
+  std::vector<float> embeddings_of(std::span<const std::int32_t> ids) const {
+    const std::string name = unwrap(text_prefix(checkpoint_)) + "embed_tokens.weight";
+    std::vector<bf16_t> row(static_cast<std::size_t>(config_.hidden_size));
+    std::vector<float> rows;
+    for (const std::int32_t id : ids) {
+      EXPECT_TRUE(read_matrix_rows_bf16(checkpoint_, name, id, 1, row));
+      std::ranges::transform(row, std::back_inserter(rows), bf16_to_float);
+    }
+    return rows;
   }
 
   // All logits of a prompt in slot 0, cut into steps of `step_tokens`.
@@ -204,6 +230,35 @@ TEST_P(ModelTest, LogitsDoNotDependOnTheBatch) {
   keep(got_a, second, 39, 57);
   EXPECT_TRUE(same_bits(got_a, alone_a));
   EXPECT_TRUE(same_bits(got_b, alone_b));
+}
+
+// Rows handed in for placeholders count as if their tokens had been there.
+TEST_P(ModelTest, EmbeddingRowsReplaceThoseOfTheirTokens) {
+  Harness model(GetParam(), best_table(), 2);
+  const auto a = prompt(90, model.vocab(), 1);
+  const auto b = prompt(40, model.vocab(), 2);
+  const std::vector<float> alone_a = model.score(a, a.size());
+  const std::vector<float> alone_b = model.score(b, b.size());
+  const auto with_rows = [&](const std::vector<std::int32_t>& ids, std::int64_t slot, long from,
+                             long to, long begin, long end) {
+    Harness::Part part{slot, from, {ids.begin() + from, ids.begin() + to}};
+    part.embeddings_begin = begin;
+    part.embeddings = model.embeddings_of(std::span(part.ids).subspan(
+        static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)));
+    std::fill(part.ids.begin() + begin, part.ids.begin() + end, 0);
+    return part;
+  };
+  model.reset();  // two sequences in one step; a's rows run over the end of it
+  const std::vector<float> first =
+      model.step({with_rows(a, 1, 0, 50, 20, 50), with_rows(b, 2, 0, 40, 0, 33)});
+  const std::vector<float> second = model.step({with_rows(a, 1, 50, 90, 0, 30)});
+  const auto rows = [&](const std::vector<float>& logits, long begin, long end) {
+    return std::vector<float>(logits.begin() + begin * model.vocab(),
+                              logits.begin() + end * model.vocab());
+  };
+  EXPECT_TRUE(same_bits(rows(first, 0, 50), rows(alone_a, 0, 50)));
+  EXPECT_TRUE(same_bits(rows(second, 0, 40), rows(alone_a, 50, 90)));
+  EXPECT_TRUE(same_bits(rows(first, 50, 90), alone_b));
 }
 
 // A checkpoint is the state that a call ending there leaves behind, whatever the call was cut into.
