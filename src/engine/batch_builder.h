@@ -28,10 +28,13 @@ class BatchBuilder {
   ForwardBatch build(const StepPlan& plan, std::span<const Sequence* const> sequences);
 
  private:
+  void add_pictures(const Sequence& sequence, const PlannedRows& rows);
+
   std::vector<TokenId> token_ids_;            // [T]
   std::vector<std::int32_t> rope_positions_;  // [3][T]
   std::vector<SequenceSlice> slices_;
   std::vector<std::int32_t> logit_rows_;
+  std::vector<EmbeddingRows> embeddings_;
 };
 
 }  // namespace sluice

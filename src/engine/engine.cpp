@@ -165,7 +165,8 @@ Result<std::unique_ptr<Engine>> Engine::start(Qwen3_5& model, const EngineConfig
       .context_max = config.context_max,
       .vocab_size = vocab_size,
       .sampled_vocab_size = config.sampled_vocab_size != 0 ? config.sampled_vocab_size : vocab_size,
-      .can_score = config.score_step_max > 0};
+      .can_score = config.score_step_max > 0,
+      .can_see = model.vision() != nullptr};
   try {
     return std::make_unique<ThreadedEngine>(config, limits, std::move(clock), std::move(loop));
   } catch (const std::system_error& error) {

@@ -41,6 +41,8 @@ struct EngineConfig {
   std::int64_t kv_tokens_max = 0;
   // Memory for computed prefixes that are kept for later requests, beyond what runs; 0: none is.
   std::size_t reuse_bytes = 0;
+  // Memory for the rows of encoded pictures, kept for later requests.
+  std::size_t picture_bytes = 0;
 };
 
 // What the engine reserves at start, for the start-up table. Pages become resident when first used.
@@ -156,7 +158,8 @@ class Engine {
   // the stream is dropped. A prompt that leaves less than tokens_max of the context is answered up
   // to the end of the context (FinishReason::length). Errors: invalid_argument (empty prompt, id
   // out of range, sampling range, a constraint that cannot start), resource_exhausted (prompt of
-  // context_max tokens or more; queue full).
+  // context_max tokens or more; queue full), unsupported (scores or pictures, where this engine has
+  // none).
   virtual Result<std::shared_ptr<GenerationStream>> submit(Request request,
                                                            std::function<void()> on_ready) = 0;
 

@@ -10,6 +10,7 @@
 #include "engine/cache_transfer.h"
 #include "engine/checkpoint_policy.h"
 #include "engine/reuse_report.h"
+#include "model/step_cost.h"
 
 namespace sluice {
 namespace {
@@ -34,6 +35,14 @@ void keep_at(Sequence& sequence, std::int64_t tokens) {
   if (place == sequence.keep_at.end() || *place != tokens) {
     sequence.keep_at.insert(place, tokens);
   }
+}
+
+// Operations of a prefill step, by token.
+double flops_per_token(const EngineConfig& config, const Qwen3_5& model) {
+  const std::int64_t tokens = std::max<std::int64_t>(config.prefill_step_max, 1);
+  const PrefillShape step{.tokens = tokens, .step_tokens = tokens};
+  return prefill_cost(model.config(), model.weight_bytes(), step).flops /
+         static_cast<double>(tokens);
 }
 
 std::int64_t outstanding_max(const EngineConfig& config) {
@@ -81,14 +90,17 @@ EngineLoop::EngineLoop(Qwen3_5& model, const EngineConfig& config, std::int64_t 
       clock_(clock),
       memory_(std::move(memory)),
       pins_(memory_.cache),
+      pictures_(model.vision(), config.picture_bytes),
       scheduler_(scheduler_config(config, model.options(), block_count)),
       batch_builder_(
           {.tokens_max = model.options().step_tokens_max, .sequences_max = config.sequences_max}),
       token_chooser_(sampled_ids(config, model)),
       sampled_vocab_size_(sampled_ids(config, model)),
+      flops_per_token_(flops_per_token(config, model)),
       kv_block_count_(block_count) {
   sequences_.reserve(static_cast<std::size_t>(outstanding_max(config)));
   planned_.reserve(static_cast<std::size_t>(config.sequences_max));
+  awaiting_.reserve(static_cast<std::size_t>(config.sequences_max));
   // One for what happens at admission, one for what follows in the same step.
   deliveries_.reserve(2 * static_cast<std::size_t>(outstanding_max(config)));
 }
@@ -102,6 +114,7 @@ void EngineLoop::add(std::unique_ptr<Sequence> sequence) {
   SLUICE_CHECK(std::ssize(sequences_) < outstanding_max(config_));
   const SequenceId last = sequences_.empty() ? -1 : sequences_.back()->id;
   SLUICE_CHECK(sequence->id > last);
+  pictures_.name_pictures(*sequence);
   scheduler_.enqueue({.sequence = sequence->id,
                       .priority = sequence->priority,
                       .prompt_tokens = sequence->prompt_tokens,
@@ -117,9 +130,8 @@ void EngineLoop::step() {
   look_up_pins();
   end_following();
   admit();
-  scheduler_.set_prefill_beside_decode(config_.prefill_beside_decode_max > 0
-                                           ? config_.prefill_beside_decode_max
-                                           : prefill_pace_.rows());
+  encode_pictures();
+  scheduler_.set_prefill_beside_decode(prefill_beside_decode());
   const StepPlan& plan = scheduler_.plan();
   if (plan.rows.empty()) {
     return;
@@ -191,6 +203,10 @@ void EngineLoop::preempt(Sequence& sequence) {
   sequence.computed_tokens = 0;
   sequence.answer_checkpoint.reset();
   sequence.leader.reset();
+  sequence.awaits_pictures = false;
+  for (SequencePicture& picture : sequence.pictures) {
+    picture.rows.reset();
+  }
   sequence.awaited_at.clear();
   sequence.prompt_scores.clear();
   ++preemptions_;
@@ -201,6 +217,8 @@ void EngineLoop::resume(Sequence& sequence) {
   const PrefixReuse reuse = memory_.cache.resume(sequence.cache, wanted);
   sequence.computed_tokens = reuse.tokens;
   scheduler_.set_computed(sequence.id, reuse.tokens);
+  sequence.awaits_pictures = !pictures_.gather(sequence);
+  scheduler_.hold(sequence.id, sequence.awaits_pictures);
   if (sequence.reuse) {
     return;  // back from a preemption
   }
@@ -273,9 +291,38 @@ void EngineLoop::end_following() {
     if (leader == nullptr && follow(*sequence)) {
       continue;
     }
-    scheduler_.hold(sequence->id, false);
     resume(*sequence);
   }
+}
+
+// A step has a budget of its own for pictures: beside decoding sequences as much as the prompt
+// tokens that they wait for, else as much as a step of prefill.
+void EngineLoop::encode_pictures() {
+  awaiting_.clear();
+  bool anybody_decodes = false;
+  for (const auto& sequence : sequences_) {
+    if (sequence->awaits_pictures) {
+      awaiting_.push_back(sequence.get());
+    }
+    anybody_decodes |= sequence->running && sequence->prefilled_at.has_value();
+  }
+  if (awaiting_.empty()) {
+    return;
+  }
+  std::ranges::stable_sort(awaiting_, {}, &Sequence::priority);
+  const std::int64_t tokens = anybody_decodes ? prefill_beside_decode() : config_.prefill_step_max;
+  if (!pictures_.advance(awaiting_, flops_per_token_ * static_cast<double>(tokens))) {
+    return;
+  }
+  for (Sequence* sequence : awaiting_) {
+    sequence->awaits_pictures = !pictures_.gather(*sequence);
+    scheduler_.hold(sequence->id, sequence->awaits_pictures);
+  }
+}
+
+std::int64_t EngineLoop::prefill_beside_decode() const {
+  return config_.prefill_beside_decode_max > 0 ? config_.prefill_beside_decode_max
+                                               : prefill_pace_.rows();
 }
 
 void EngineLoop::forward(const StepPlan& plan, Clock::TimePoint began) {
@@ -329,6 +376,11 @@ void EngineLoop::keep_results(const StepPlan& plan) {
     Sequence& sequence = *planned_[i];
     sequence.computed_tokens = plan.rows[i].position + plan.rows[i].token_count;
     memory_.cache.share(sequence.cache, sequence.tokens, sequence.computed_tokens);
+    for (SequencePicture& picture : sequence.pictures) {
+      if (picture.end() <= sequence.computed_tokens) {
+        picture.rows.reset();
+      }
+    }
     for (const StateCheckpoint& made : sequence.checkpoints) {
       const double weight =
           checkpoint_weight(sequence.prompt_tokens, sequence.keep_at, made.position);
@@ -473,6 +525,7 @@ CacheFlushed EngineLoop::flush_cache(const CacheFlush& what) {
     if (!what.keep_pins) {
       pins_.unpin_all();
     }
+    pictures_.forget_rows();
     freed = memory_.cache.forget();
   } else {
     for (const std::string& salt : *what.salts) {
@@ -532,6 +585,9 @@ EngineStatus EngineLoop::status() const {
           .cache_bytes_max = use.bytes_max,
           .pinned_prefixes = use.pinned_count,
           .pinned_bytes = use.pinned_bytes,
+          .picture_bytes = pictures_.rows_bytes(),
+          .pictures_encoded = pictures_.encoded_count(),
+          .pictures_reused = pictures_.reused_count(),
           .evicted_blocks = use.evicted_block_count,
           .evicted_checkpoints = use.evicted_checkpoint_count,
           .preemptions = preemptions_,
@@ -552,6 +608,7 @@ std::span<float> EngineLoop::logits_of(std::int64_t row) {
 
 void EngineLoop::check_invariants() const {
   memory_.cache.check_invariants();
+  pictures_.check_invariants();
   scheduler_.check_invariants();
   SLUICE_CHECK(scheduler_.running_count() + scheduler_.waiting_count() == std::ssize(sequences_));
   std::set<BlockId> blocks;

@@ -22,6 +22,7 @@
 #include "engine/batch_builder.h"
 #include "engine/engine.h"
 #include "engine/engine_recorder.h"
+#include "engine/picture_encoder.h"
 #include "engine/pin_board.h"
 #include "engine/prefill_pace.h"
 #include "engine/sequence.h"
@@ -82,6 +83,8 @@ class EngineLoop {
   void resume(Sequence& sequence);
   bool follow(Sequence& sequence);
   void end_following();
+  void encode_pictures();
+  std::int64_t prefill_beside_decode() const;
   void reserve_checkpoints(Sequence& sequence, const PlannedRows& rows);
   void forward(const StepPlan& plan, Clock::TimePoint began);
   void keep_results(const StepPlan& plan);
@@ -100,14 +103,17 @@ class EngineLoop {
   const Clock& clock_;
   Memory memory_;
   PinBoard pins_;  // of memory_.cache
+  PictureEncoder pictures_;
   Scheduler scheduler_;
   PrefillPace prefill_pace_;
   BatchBuilder batch_builder_;
   TokenChooser token_chooser_;
   std::int64_t sampled_vocab_size_;
+  double flops_per_token_;                            // of a prefill step, about
   std::int64_t kv_block_count_;                       // that running sequences may hold together
   std::vector<std::unique_ptr<Sequence>> sequences_;  // waiting and running, ascending id
   std::vector<Sequence*> planned_;                    // of the current plan, row by row
+  std::vector<Sequence*> awaiting_;                   // scratch: those whose pictures are missing
   std::vector<Delivery> deliveries_;
   EngineRecorder recorder_;
   std::int64_t steps_ = 0;

@@ -95,13 +95,20 @@ struct FakeAnswer {
 inline FakeAnswer fake_answer(const Request& request, const EngineConfig& config) {
   FakeAnswer answer;
   std::vector<TokenId> history = request.token_ids;
+  for (const VisionSpan& span : request.vision) {
+    for (std::int64_t row = 0; row < span.input->token_count(); ++row) {
+      history[static_cast<std::size_t>(span.position + row)] = fake_picture_token(
+          FakeVisionEncoder::seed_of(*span.input), static_cast<float>(row));
+    }
+  }
+  const MropePositions positions(request.vision);
   const std::size_t prompt = history.size();
   const std::int64_t tokens_max =
       std::min(request.stop.tokens_max, config.context_max - std::ssize(history));
   Sampler sampler(kFakeVocabSize);
   const auto constraint = request.constraint ? *request.constraint->start() : nullptr;
   while (std::ssize(answer.token_ids) < tokens_max) {
-    std::vector<float> logits = fake_logits(history);
+    std::vector<float> logits = fake_logits(history, positions);
     if (config.sampled_vocab_size != 0) {
       logits.resize(static_cast<std::size_t>(config.sampled_vocab_size));
     }

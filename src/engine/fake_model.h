@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -15,17 +16,13 @@
 
 #include "base/check.h"
 #include "engine/engine.h"
+#include "engine/fake_vision_encoder.h"
+#include "model/mrope.h"
 
 namespace sluice {
 
 inline constexpr TokenId kFakeVocabSize = 61;
 inline constexpr TokenId kNanToken = 60;  // its row gets a NaN among the logits
-
-inline std::uint64_t fake_mix(std::uint64_t a, std::uint64_t b) {
-  std::uint64_t x = (a ^ (b + 0x9e3779b97f4a7c15U)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 29)) * 0x94d049bb133111ebU;
-  return (x ^ (x >> 32)) | 1U;  // never 0, so a used cell is never taken for an empty one
-}
 
 inline std::uint64_t fake_cell(TokenId token, std::uint64_t position) {
   return fake_mix(static_cast<std::uint64_t>(token) + 7, position);
@@ -43,12 +40,25 @@ inline void fake_logits_of(std::uint64_t cells, std::uint64_t state, TokenId las
   }
 }
 
+// Leaves the hash alone where all axes are the position, as in text.
+inline void fake_fold_axes(std::uint64_t& state, std::int64_t position,
+                           const std::array<std::int32_t, 3>& axes) {
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    if (axes[axis] != position) {
+      state = fake_mix(state, static_cast<std::uint64_t>(axes[axis]) * 3 + axis);
+    }
+  }
+}
+
 // The logits after a history, without any cache.
-inline std::vector<float> fake_logits(std::span<const TokenId> history) {
+inline std::vector<float> fake_logits(std::span<const TokenId> history,
+                                      const MropePositions& positions = {}) {
   std::uint64_t cells = 0;
   std::uint64_t state = 0;
   for (std::size_t position = 0; position < history.size(); ++position) {
     cells = fake_mix(cells, fake_cell(history[position], position));
+    const auto index = static_cast<std::int64_t>(position);
+    fake_fold_axes(state, index, positions.at(index));
     state = fake_mix(state, static_cast<std::uint64_t>(history[position]));
   }
   std::vector<float> logits(kFakeVocabSize);
@@ -75,6 +85,9 @@ class FakeModel final : public Qwen3_5 {
   std::function<void(State&)> on_checkpoint;
   std::function<bool(const ForwardBatch&)> bends_logits;
 
+  FakeVisionEncoder encoder;
+
+  VisionEncoder* vision() override { return options_.vision ? &encoder : nullptr; }
   const ModelConfig& config() const override { return config_; }
   const CacheLayout& cache_layout() const override { return layout_; }
   const ModelOptions& options() const override { return options_; }
@@ -142,18 +155,27 @@ class FakeModel final : public Qwen3_5 {
            position % kKvBlockTokens;
   }
 
+  static TokenId token_of(const ForwardBatch& batch, std::int64_t row) {
+    for (const EmbeddingRows& given : batch.embeddings) {
+      const std::int64_t index = row - given.token_begin;
+      if (index >= 0 && index < given.row_count) {
+        return fake_picture_token(given.rows[2 * index], given.rows[2 * index + 1]);
+      }
+    }
+    return batch.token_ids[static_cast<std::size_t>(row)];
+  }
+
   void compute_row(const ForwardBatch& batch, const CacheMemory& cache, const SequenceSlice& slice,
                    std::int64_t row) {
     const auto index = static_cast<std::size_t>(row);
     const std::int64_t position = slice.position + row - slice.token_begin;
-    const TokenId token = batch.token_ids[index];
+    const TokenId token = token_of(batch, row);
     State* state = state_of(cache, slice);
     std::uint64_t* cell = cell_of(cache, slice, position);
-    for (std::size_t axis = 0; axis < 3; ++axis) {
-      if (batch.rope_positions[axis * batch.token_ids.size() + index] != position) {
-        state->hash ^= 0x1111;
-      }
-    }
+    const std::size_t stride = batch.token_ids.size();
+    fake_fold_axes(state->hash, position,
+                   {batch.rope_positions[index], batch.rope_positions[stride + index],
+                    batch.rope_positions[2 * stride + index]});
     if (state->count != position) {  // a slot of someone else, not zeroed, or a token skipped
       state->hash ^= 0x2222;
     }

@@ -45,6 +45,36 @@ Result<void> check_pin(const PinLabel& pin, std::int64_t prompt_tokens, std::int
   return {};
 }
 
+Result<void> check_vision(const Request& request, const SequenceLimits& limits) {
+  if (request.vision.empty()) {
+    return {};
+  }
+  if (!limits.can_see) {
+    return fail(ErrorCode::unsupported, "this model has no vision encoder loaded", "vision");
+  }
+  if (request.prompt_logprobs >= 0) {
+    return fail(ErrorCode::unsupported, "prompts with pictures cannot be scored",
+                "prompt_logprobs");
+  }
+  std::int64_t end = 0;
+  for (std::size_t i = 0; i < request.vision.size(); ++i) {
+    const VisionSpan& span = request.vision[i];
+    const std::string where = "vision[" + std::to_string(i) + "]";
+    const std::int64_t tokens = span.input ? span.input->token_count() : 0;
+    const std::int64_t room = std::ssize(request.token_ids) - span.position;
+    if (tokens < 1 || span.position < end || room < tokens) {
+      return fail(ErrorCode::invalid_argument,
+                  where + ": " + std::to_string(tokens) + " tokens from position " +
+                      std::to_string(span.position) + ", want at least 1, after position " +
+                      std::to_string(end) + " and within the prompt of " +
+                      std::to_string(request.token_ids.size()),
+                  where);
+    }
+    end = span.position + tokens;
+  }
+  return {};
+}
+
 Result<void> check_request(const Request& request, const SequenceLimits& limits) {
   if (request.token_ids.empty()) {
     return fail(ErrorCode::invalid_argument, "the prompt has no tokens, want at least 1",
@@ -87,6 +117,7 @@ Result<void> check_request(const Request& request, const SequenceLimits& limits)
     return fail(ErrorCode::unsupported, "this engine has no memory for scores of prompts",
                 "prompt_logprobs");
   }
+  SLUICE_TRY(check_vision(request, limits));
   if (request.pin) {
     SLUICE_TRY(check_pin(*request.pin, prompt_tokens, request.stop.tokens_max));
   }
@@ -117,6 +148,10 @@ Result<std::unique_ptr<Sequence>> make_sequence(Request request, std::function<v
     const std::int64_t tokens = sequence->prompt_tokens + sequence->tokens_max;
     sequence->tokens = std::move(request.token_ids);
     sequence->tokens.reserve(static_cast<std::size_t>(tokens));
+    for (const VisionSpan& span : request.vision) {
+      sequence->pictures.push_back({.position = span.position, .input = span.input});
+    }
+    sequence->rope_positions = MropePositions(request.vision);
     sequence->cache.block_table.reserve(static_cast<std::size_t>(ceil_div(tokens, kKvBlockTokens)));
     sequence->prompt_logprobs = request.prompt_logprobs;
     if (sequence->needs_scores()) {

@@ -15,13 +15,25 @@
 #include "base/result.h"
 #include "cache/hybrid_cache.h"
 #include "engine/generation_stream.h"
+#include "engine/picture_shelf.h"
 #include "model/forward_batch.h"
+#include "model/mrope.h"
 #include "request/prompt_reuse.h"
 #include "request/request.h"
 #include "request/token_constraint.h"
 #include "scheduler/step_plan.h"
 
 namespace sluice {
+
+// A picture of a prompt; its placeholders in Sequence::tokens are `name` (engine/picture_shelf.h).
+struct SequencePicture {
+  std::int64_t position = 0;
+  std::shared_ptr<const VisionInput> input;
+  TokenId name = 0;  // once the engine has it
+  std::shared_ptr<const PictureRows> rows = nullptr;  // from when they are known until they are computed
+
+  std::int64_t end() const { return position + input->token_count(); }
+};
 
 struct Sequence {
   SequenceId id = 0;  // given by the submission queue
@@ -32,6 +44,8 @@ struct Sequence {
   std::int64_t prompt_tokens = 0;
   std::int64_t tokens_max = 0;  // generated at most; prompt_tokens + tokens_max <= context_max
   std::vector<TokenId> tokens;  // prompt, then generated; reserved for all
+  std::vector<SequencePicture> pictures;  // of the prompt, ascending
+  MropePositions rope_positions;
   std::shared_ptr<EventQueue> events;
   std::unique_ptr<TokenConstraint> constraint;  // has accepted all generated tokens; may be null
 
@@ -51,6 +65,7 @@ struct Sequence {
   std::vector<StateCheckpoint> checkpoints;          // to be written in this step
   // Another sequence computes the first leader_tokens tokens of this prompt: wait for them.
   std::optional<SequenceId> leader;
+  bool awaits_pictures = false;  // rows of its prompt are being encoded
   std::int64_t leader_tokens = 0;
   std::vector<std::int64_t> awaited_at;  // where others wait for this one
 
@@ -80,6 +95,7 @@ struct SequenceLimits {
   std::int64_t vocab_size = 0;          // ids of the prompt: [0, this)
   std::int64_t sampled_vocab_size = 0;  // ids of the answer: [0, this)
   bool can_score = false;               // prompts
+  bool can_see = false;                 // pictures
 };
 
 // Checks the request and reserves what its answer will need. Errors: see Engine::submit().

@@ -53,7 +53,8 @@ class Bench {
                                 .sampled_vocab_size = config_.sampled_vocab_size != 0
                                                           ? config_.sampled_vocab_size
                                                           : kFakeVocabSize,
-                                .can_score = config_.score_step_max > 0};
+                                .can_score = config_.score_step_max > 0,
+                                .can_see = model.vision() != nullptr};
     auto sequence = make_sequence(std::move(request), {}, limits, clock.now());
     SLUICE_CHECK(sequence.has_value());
     auto stream = std::make_shared<StreamHandle>((*sequence)->events);

@@ -21,6 +21,7 @@
 namespace sluice {
 
 class ThreadPool;
+class VisionEncoder;
 namespace kernels {
 struct KernelTable;
 }
@@ -28,6 +29,7 @@ struct KernelTable;
 struct ModelOptions {
   std::int64_t step_tokens_max = 512;     // rows of one forward()
   std::int64_t step_logit_rows_max = 64;  // logit rows of one forward()
+  bool vision = true;                     // loads the vision encoder if the model has one
 };
 
 class Qwen3_5 {
@@ -45,7 +47,10 @@ class Qwen3_5 {
   virtual const CacheLayout& cache_layout() const = 0;
   virtual const ModelOptions& options() const = 0;
 
-  // Bytes held: packed weights, and activations of a step.
+  // Null: the model has none, or it was not wanted.
+  virtual VisionEncoder* vision() { return nullptr; }
+
+  // Bytes held, without the vision encoder: packed weights, and activations of a step.
   virtual std::size_t weight_bytes() const = 0;
   virtual std::size_t workspace_bytes() const = 0;
 

@@ -56,7 +56,7 @@ struct PinLabel {
 struct Request {
   std::string id;
   std::vector<TokenId> token_ids;  // the prompt, at least one
-  std::vector<VisionSpan> vision;  // pictures in it, ascending; they cover all placeholder tokens
+  std::vector<VisionSpan> vision;  // pictures in it, ascending, at their placeholders
   SamplingParams sampling;
   StopCriteria stop;
   std::int64_t priority = 0;  // lower goes first, and may take the place of others

@@ -14,6 +14,8 @@ namespace sluice {
 inline constexpr std::int64_t kVisionPatchSize = 16;
 inline constexpr std::int64_t kVisionMergeSize = 2;
 
+using VisionDigest = std::array<std::uint8_t, 32>;
+
 // One picture, or two successive frames of a video: what the encoder attends over at once.
 struct VisionInput {
   std::int64_t grid_rows = 0;        // patches; multiples of kVisionMergeSize
@@ -21,7 +23,7 @@ struct VisionInput {
   std::int64_t frame_count = 1;      // 1: a picture; 2: of a video
   std::vector<std::uint8_t> pixels;  // RGB, [frame_count][16 grid_rows][16 grid_columns][3]
   // SHA-256 over the sizes and the pixels: inputs with the same one are the same.
-  std::array<std::uint8_t, 32> digest{};
+  VisionDigest digest{};
 
   // Rows of the prompt that it fills.
   std::int64_t token_count() const {

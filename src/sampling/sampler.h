@@ -37,7 +37,7 @@ Result<void> validate(const SamplingParams& params, std::int64_t vocab_size);
 
 struct SampleInput {
   std::span<const float> logits;       // [n]: only ids that may be sampled (padding rows cut off)
-  std::span<const TokenId> prompt;     // tokens of the prompt; ids >= n are ignored
+  std::span<const TokenId> prompt;     // tokens of the prompt; ids outside [0, n) are ignored
   std::span<const TokenId> generated;  // tokens generated so far
   std::span<const std::uint32_t> allowed;  // bit per id (grammar); empty = all allowed
   std::int64_t position = 0;               // index in the sequence of the token being chosen

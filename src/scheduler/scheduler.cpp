@@ -141,7 +141,7 @@ const StepPlan& Scheduler::plan() {
   score_rows_ = 0;
   plan_decode();
   plan_prefill();
-  SLUICE_CHECK(plan_.rows.empty() == running_.empty());
+  SLUICE_CHECK(plan_.rows.empty() == std::ranges::all_of(running_, &Entry::held));
   SLUICE_CHECK(plan_.token_count <= config_.step_tokens_max);
   SLUICE_CHECK(plan_.logit_row_count - score_rows_ <= config_.step_logit_rows_max);
   SLUICE_CHECK(score_rows_ <= config_.step_score_rows_max);

@@ -21,7 +21,7 @@
 // all, the one that was served longest ago comes first, and the first prefill takes its turn with
 // one row. When logit rows run out, a prefill stops one token short of its end and then takes turns
 // like the others. A prompt that is scored has logits of every row, and a budget of its own for
-// them. A held sequence keeps its place but gets no rows: it waits for another one.
+// them. A held sequence keeps its place but gets no rows: it waits for another one, or for pictures.
 //
 // Thread rule: one owner (the engine thread).
 #pragma once
@@ -69,14 +69,14 @@ class Scheduler {
 
   // Before its first rows: the first `tokens` it knows need not be computed. Less than all.
   void set_computed(SequenceId sequence, std::int64_t tokens);
-  // The sequence gets no rows while held. At least one running sequence is not.
+  // The sequence gets no rows while held.
   void hold(SequenceId sequence, bool held);
 
   // Prefill rows of steps that have decoding sequences, from now on; 0: none. prefill_step_max
   // until the first call, and never more.
   void set_prefill_beside_decode(std::int64_t rows_max);
 
-  // Valid until the next call. It has rows whenever anything runs.
+  // Valid until the next call. It has rows whenever anything runs that is not held.
   const StepPlan& plan();
 
   // The planned rows were computed. Every sequence without a token left to compute must now get

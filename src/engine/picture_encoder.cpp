@@ -1,0 +1,72 @@
+#include "engine/picture_encoder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace sluice {
+namespace {
+
+const SequencePicture* first_missing(const Sequence& sequence) {
+  const auto missing = std::ranges::find_if(sequence.pictures, [&](const SequencePicture& picture) {
+    return picture.end() > sequence.computed_tokens && !picture.rows;
+  });
+  return missing != sequence.pictures.end() ? &*missing : nullptr;
+}
+
+bool needs(const Sequence& sequence, TokenId name) {
+  return std::ranges::any_of(sequence.pictures, [&](const SequencePicture& picture) {
+    return picture.name == name && picture.end() > sequence.computed_tokens && !picture.rows;
+  });
+}
+
+}  // namespace
+
+void PictureEncoder::name_pictures(Sequence& sequence) {
+  for (SequencePicture& picture : sequence.pictures) {
+    SLUICE_CHECK(encoder_ != nullptr);
+    picture.name = shelf_.name_of(picture.input->digest);
+    std::fill_n(sequence.tokens.begin() + picture.position, picture.input->token_count(),
+                picture.name);
+  }
+}
+
+bool PictureEncoder::gather(Sequence& sequence) {
+  for (SequencePicture& picture : sequence.pictures) {
+    if (picture.end() > sequence.computed_tokens && !picture.rows) {
+      picture.rows = shelf_.find(picture.name);
+      reused_count_ += picture.rows ? 1 : 0;
+    }
+  }
+  return first_missing(sequence) == nullptr;
+}
+
+bool PictureEncoder::advance(std::span<Sequence* const> waiting, double flops_max) {
+  SLUICE_CHECK(!waiting.empty());
+  const bool wanted = std::ranges::any_of(
+      waiting, [this](const Sequence* sequence) { return needs(*sequence, current_); });
+  if (!encoding_ || !wanted) {
+    const SequencePicture* picture = first_missing(*waiting.front());
+    SLUICE_CHECK(picture != nullptr);
+    current_ = picture->name;
+    encoding_ = encoder_->start(picture->input);
+  }
+  if (!encoding_->advance(flops_max)) {
+    return false;
+  }
+  const auto rows = std::make_shared<const PictureRows>(encoding_->take_rows());
+  encoding_.reset();
+  ++encoded_count_;
+  for (Sequence* sequence : waiting) {
+    for (SequencePicture& picture : sequence->pictures) {
+      if (picture.name == current_) {
+        picture.rows = rows;
+      }
+    }
+  }
+  shelf_.keep(std::exchange(current_, 0), rows);
+  return true;
+}
+
+}  // namespace sluice

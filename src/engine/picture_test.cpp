@@ -1,0 +1,228 @@
+// Requests with pictures: the answer by definition whatever is shared, cut, cancelled or preempted.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "engine/test_loop_bench.h"
+
+namespace sluice {
+namespace {
+
+EngineConfig picture_config() {
+  EngineConfig config = small_config();
+  config.reuse_bytes = std::size_t{1} << 20;
+  config.picture_bytes = std::size_t{1} << 20;
+  return config;
+}
+
+// A picture of `tokens` placeholders, told from others by `shade`.
+std::shared_ptr<const VisionInput> picture(std::int64_t tokens, std::uint8_t shade) {
+  auto input = std::make_shared<VisionInput>();
+  input->grid_rows = 2;
+  input->grid_columns = 2 * tokens;
+  input->pixels.assign(static_cast<std::size_t>(tokens), shade);
+  std::memcpy(input->digest.data(), &tokens, sizeof(tokens));
+  input->digest.back() = shade;
+  return input;
+}
+
+void add_picture(Request& request, std::int64_t position, std::int64_t tokens, std::uint8_t shade) {
+  request.vision.push_back({.position = position, .input = picture(tokens, shade)});
+}
+
+// Prompts that begin alike up to and with a picture of 200 rows from position 20 on.
+Request about_picture(std::int64_t prompt_tokens, TokenId tail, std::uint8_t shade) {
+  Request request = make_request(prompt_tokens, 5, tail);
+  std::copy_n(make_request(240, 0).token_ids.begin(), 240, request.token_ids.begin());
+  add_picture(request, 20, 200, shade);
+  return request;
+}
+
+TEST(Picture, AnotherQuestionAboutItIsNotEncodedAndSharesThePrefix) {
+  Bench bench(picture_config());
+  for (TokenId tail = 1; tail < 4; ++tail) {
+    const Request request = about_picture(300, tail, 7);
+    const auto stream = bench.submit(request);
+    bench.run();
+    const Collected collected = collect(*stream);
+    EXPECT_EQ(collected.answer, fake_answer(request, picture_config()));
+    EXPECT_EQ(bench.model.encoder.rows, 200);
+    // A state after the last whole block of it: known when the first two have parted.
+    EXPECT_EQ(collected.finished->usage.cached_tokens, tail == 1 ? 0 : 192);
+  }
+  const EngineStatus status = bench.loop->status();
+  EXPECT_EQ(status.pictures_encoded, 1);
+  EXPECT_EQ(status.pictures_reused, 2);  // for the rows that are not in whole blocks
+}
+
+TEST(Picture, OtherPixelsOfTheSameSizeShareNothingFromThePictureOn) {
+  Bench bench(picture_config());
+  for (std::uint8_t shade = 1; shade < 5; ++shade) {
+    const Request request = about_picture(300, 1, shade);
+    const auto stream = bench.submit(request);
+    bench.run();
+    const Collected collected = collect(*stream);
+    EXPECT_EQ(collected.answer, fake_answer(request, picture_config()));
+    EXPECT_EQ(collected.finished->usage.cached_tokens, 0);
+  }
+  EXPECT_EQ(bench.loop->status().pictures_encoded, 4);
+}
+
+TEST(Picture, RunningStreamsGetATokenInEveryStepWhileItIsEncoded) {
+  Bench bench(picture_config());
+  const auto stream = bench.submit(make_request(10, 250));
+  bench.step();
+  const auto looking = bench.submit(about_picture(300, 1, 7));
+  for (int step = 0; step < 200; ++step) {  // a row of the picture in each
+    ASSERT_EQ(bench.model.encoder.rows, step);
+    collect(*stream);
+    bench.step();
+    ASSERT_EQ(collect(*stream).tokens.size(), 1U) << step;
+  }
+  EXPECT_FALSE(collect(*looking).finished);
+  bench.run();
+  EXPECT_EQ(collect(*looking).answer, fake_answer(about_picture(300, 1, 7), picture_config()));
+}
+
+TEST(Picture, ManyWhoWaitForOnePictureAreServedByOneEncoding) {
+  EngineConfig config = picture_config();
+  config.picture_bytes = 0;
+  config.reuse_bytes = 0;
+  Bench bench(config);
+  std::vector<std::shared_ptr<GenerationStream>> streams;
+  for (TokenId tail = 1; tail < 5; ++tail) {
+    streams.push_back(bench.submit(about_picture(300, tail, 7)));
+  }
+  bench.run();
+  for (TokenId tail = 1; tail < 5; ++tail) {
+    EXPECT_EQ(collect(*streams[static_cast<std::size_t>(tail - 1)]).answer,
+              fake_answer(about_picture(300, tail, 7), config));
+  }
+  EXPECT_EQ(bench.model.encoder.rows, 200);
+}
+
+TEST(Picture, AnEncodingNobodyWaitsForIsGivenUp) {
+  Bench bench(picture_config());
+  const auto gone = bench.submit(about_picture(300, 1, 7));
+  for (int step = 0; step < 50; ++step) {
+    bench.step();
+  }
+  gone->cancel();
+  const auto next = bench.submit(about_picture(300, 1, 8));
+  bench.run();
+  EXPECT_EQ(collect(*gone).answer.reason, FinishReason::cancelled);
+  EXPECT_EQ(collect(*next).answer, fake_answer(about_picture(300, 1, 8), picture_config()));
+  EXPECT_EQ(bench.model.encoder.rows, 50 + 200);
+}
+
+TEST(Picture, SpansThatDoNotFitThePromptAreErrors) {
+  const SequenceLimits limits{
+      .context_max = 512, .vocab_size = 61, .sampled_vocab_size = 61, .can_see = true};
+  const auto code_of = [](const Request& request, const SequenceLimits& with) {
+    const auto made = make_sequence(request, {}, with, {});
+    return made ? ErrorCode::internal : made.error().code;
+  };
+  const auto with_spans = [](std::vector<VisionSpan> spans) {
+    Request request = make_request(100, 5);
+    request.vision = std::move(spans);
+    return request;
+  };
+  EXPECT_EQ(code_of(with_spans({{.position = 81, .input = picture(20, 1)}}), limits),
+            ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of(with_spans({{.position = -1, .input = picture(20, 1)}}), limits),
+            ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of(with_spans({{.position = 10, .input = nullptr}}), limits),
+            ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of(with_spans({{.position = 10, .input = picture(20, 1)},
+                                {.position = 29, .input = picture(20, 1)}}),
+                    limits),
+            ErrorCode::invalid_argument);
+  const Request good = with_spans({{.position = 80, .input = picture(20, 1)}});
+  EXPECT_TRUE(make_sequence(good, {}, limits, {}).has_value());
+  SequenceLimits blind = limits;
+  blind.can_see = false;
+  EXPECT_EQ(code_of(good, blind), ErrorCode::unsupported);
+  Request scored = good;
+  scored.prompt_logprobs = 0;
+  EXPECT_EQ(code_of(scored, limits), ErrorCode::unsupported);
+}
+
+// Requests whose prompts are cut from a few texts with pictures at a few places.
+class RandomRequests {
+ public:
+  explicit RandomRequests(std::uint64_t seed) : rng_(seed) {}
+
+  int below(int n) { return static_cast<int>(rng_() % static_cast<std::uint64_t>(n)); }
+
+  Request next() {
+    Request request = make_request(2 + below(400), below(12), 1 + below(2));
+    std::int64_t position = below(40);
+    while (below(3) != 0) {
+      const std::int64_t tokens = 1 + (below(2) == 0 ? below(5) : 60 + below(80));
+      if (position + tokens > std::ssize(request.token_ids)) {
+        break;
+      }
+      add_picture(request, position, tokens, static_cast<std::uint8_t>(below(3)));
+      position += tokens + (below(2) == 0 ? 0 : below(70));
+    }
+    request.priority = below(3);
+    request.sampling.temperature = below(2) == 0 ? 0.0F : 0.8F;
+    request.sampling.repetition_penalty = below(2) == 0 ? 1.0F : 1.3F;
+    request.sampling.seed = rng_();
+    return request;
+  }
+
+ private:
+  std::mt19937_64 rng_;
+};
+
+TEST(Picture, WhateverHappensTheAnswerIsTheOneByDefinition) {
+  std::int64_t preempted = 0;
+  std::int64_t reused_pictures = 0;
+  std::int64_t reused_tokens = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    RandomRequests random(seed);
+    EngineConfig config = picture_config();
+    config.sequences_max = 1 + random.below(6);
+    config.prefill_step_max = 1 + random.below(100);
+    config.prefill_beside_decode_max = random.below(40);
+    config.reuse_bytes = static_cast<std::size_t>(random.below(3)) * 100000;
+    config.picture_bytes = static_cast<std::size_t>(random.below(3)) * 1000;
+    config.kv_tokens_max = random.below(2) == 0 ? 0 : 512 + random.below(512);
+    Bench bench(config);
+    std::vector<Request> requests;
+    std::vector<std::shared_ptr<GenerationStream>> streams;
+    std::vector<bool> cancelled;
+    for (int i = 0; i < 40; ++i) {
+      requests.push_back(random.next());
+      streams.push_back(bench.submit(requests.back()));
+      for (int steps = random.below(60); steps > 0; --steps) {
+        bench.step();
+      }
+      cancelled.push_back(random.below(8) == 0);
+      if (cancelled.back()) {
+        streams.back()->cancel();
+      }
+    }
+    bench.run();
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      Collected collected = collect(*streams[i]);
+      FakeAnswer wanted = fake_answer(requests[i], config);
+      if (cancelled[i] && collected.answer.reason == FinishReason::cancelled) {
+        wanted.token_ids.resize(collected.answer.token_ids.size());
+        wanted.reason = FinishReason::cancelled;
+      }
+      ASSERT_EQ(collected.answer, wanted) << "seed " << seed << ", request " << i;
+      reused_tokens += collected.finished->usage.cached_tokens;
+    }
+    preempted += bench.loop->status().preemptions;
+    reused_pictures += bench.loop->status().pictures_reused;
+  }
+  EXPECT_GT(preempted, 20);
+  EXPECT_GT(reused_pictures, 50);
+  EXPECT_GT(reused_tokens, 10000);
+}
+
+}  // namespace
+}  // namespace sluice
