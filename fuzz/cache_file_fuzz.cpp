@@ -1,6 +1,7 @@
 // The index of a cache file, from anywhere (a checksum keeps damage out, not malice): any bytes
 // give parts that refer to each other, or an Error. What parses is written again and comes back
 // equal.
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
@@ -10,11 +11,16 @@
 namespace sluice {
 namespace {
 
+constexpr auto token_of = &CacheFileIndex::Name::token;
+
 void check_references(const CacheFileIndex& index) {
   for (std::size_t i = 0; i < index.nodes.size(); ++i) {
     const std::int32_t parent = index.nodes[i].parent;
     SLUICE_CHECK(parent < static_cast<std::int64_t>(i));
     SLUICE_CHECK(parent >= 0 || -1 - parent < std::ssize(index.namespaces));
+    for (const std::int32_t token : index.nodes[i].tokens) {
+      SLUICE_CHECK(token >= 0 || std::ranges::binary_search(index.names, token, {}, token_of));
+    }
   }
   for (const CacheFileIndex::Checkpoint& checkpoint : index.checkpoints) {
     SLUICE_CHECK(checkpoint.node >= 0);

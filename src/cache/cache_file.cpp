@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "base/check.h"
@@ -160,6 +161,26 @@ Result<CacheFileReader> CacheFileReader::open(const std::filesystem::path& path)
 
 std::uint64_t CacheFileReader::states_begin() const {
   return begin_ + *area_bytes(index_.block_bytes, index_.nodes.size());
+}
+
+Result<void> CacheFileReader::rename(TokenNames& names) {
+  std::unordered_map<std::int32_t, std::int32_t> new_names;
+  for (CacheFileIndex::Name& name : index_.names) {
+    const auto known = names.name_of(name.content);
+    if (!known) {
+      return fail(ErrorCode::corrupt_data, "the index is damaged: a token has an unknown name");
+    }
+    new_names.emplace(std::exchange(name.token, *known), *known);
+  }
+  if (new_names.empty()) {
+    return {};
+  }
+  for (CacheFileIndex::Node& node : index_.nodes) {
+    for (std::int32_t& token : node.tokens) {
+      token = token < 0 ? new_names.at(token) : token;
+    }
+  }
+  return {};
 }
 
 Result<void> CacheFileReader::read_block(std::size_t node, std::span<std::byte> bytes) const {

@@ -25,12 +25,13 @@
 
 #include "base/result.h"
 #include "cache/cache_file_index.h"
+#include "cache/token_names.h"
 #include "platform/atomic_file.h"
 #include "platform/positioned_file.h"
 
 namespace sluice {
 
-inline constexpr std::uint32_t kCacheFileFormat = 1;
+inline constexpr std::uint32_t kCacheFileFormat = 2;
 inline constexpr std::uint64_t kCacheFileIndexBytesMax = std::uint64_t{1} << 32;  // 1e9 tokens
 
 class CacheFileWriter {
@@ -59,6 +60,10 @@ class CacheFileReader {
   static Result<CacheFileReader> open(const std::filesystem::path& path);
 
   const CacheFileIndex& index() const { return index_; }
+
+  // Gives the tokens of the index the names that their contents have here. Error corrupt_data: a
+  // content that is none.
+  Result<void> rename(TokenNames& names);
 
   // Fills all of `bytes`, of the size the index names. Errors: io, corrupt_data; then `bytes` has
   // anything in it.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -106,6 +107,21 @@ constexpr std::size_t kNodeBytes = (1 + kPrefixBlockTokens) * sizeof(std::int32_
 constexpr std::size_t kCheckpointBytes = sizeof(std::uint32_t) + 2 * sizeof(double);
 constexpr std::size_t kPinBytesMin = sizeof(std::uint32_t) + 2 * kTextBytesMin + sizeof(double);
 
+constexpr auto token_of = &CacheFileIndex::Name::token;
+
+void read_names(IndexReader& reader, CacheFileIndex& index) {
+  index.names.resize(reader.count(sizeof(std::int32_t) + kTextBytesMin));
+  const CacheFileIndex::Name* last = nullptr;
+  for (CacheFileIndex::Name& name : index.names) {
+    name = {.token = reader.number<std::int32_t>(), .content = reader.text()};
+    if (name.token >= 0 || (last != nullptr && name.token <= last->token)) {
+      reader.fail("the names are not in order");
+      return;
+    }
+    last = &name;
+  }
+}
+
 void read_nodes(IndexReader& reader, CacheFileIndex& index) {
   index.nodes.resize(reader.count(kNodeBytes));
   for (std::size_t i = 0; i < index.nodes.size() && !reader.failed(); ++i) {
@@ -119,6 +135,9 @@ void read_nodes(IndexReader& reader, CacheFileIndex& index) {
     }
     for (std::int32_t& token : node.tokens) {
       token = reader.number<std::int32_t>();
+      if (token < 0 && !std::ranges::binary_search(index.names, token, {}, token_of)) {
+        reader.fail("a token has no name");
+      }
     }
   }
 }
@@ -190,6 +209,11 @@ std::string encode_cache_file_index(const CacheFileIndex& index) {
   for (const std::string& salt : index.namespaces) {
     writer.text(salt);
   }
+  writer.count(index.names.size());
+  for (const CacheFileIndex::Name& name : index.names) {
+    writer.number(name.token);
+    writer.text(name.content);
+  }
   writer.count(index.nodes.size());
   for (const CacheFileIndex::Node& node : index.nodes) {
     writer.number(node.parent);
@@ -227,6 +251,7 @@ Result<CacheFileIndex> parse_cache_file_index(std::string_view bytes) {
   for (std::string& salt : index.namespaces) {
     salt = reader.text();
   }
+  read_names(reader, index);
   read_nodes(reader, index);
   read_checkpoints(reader, index);
   read_pins(reader, index);

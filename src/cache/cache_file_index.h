@@ -6,6 +6,7 @@
 //   identity     list of (name, value)
 //   sizes        u64 bytes of a block, u64 bytes of a state
 //   namespaces   list of texts
+//   names        list of (i32 below 0, content): of all such tokens (token_names.h)
 //   nodes        list of (i32 parent, 64 i32 tokens)
 //   checkpoints  list of (u32 node, f64 weight, f64 uses)
 //   pins         list of (u32 checkpoint, id, name, f64 seconds left; below 0: no end)
@@ -35,6 +36,11 @@ struct CacheFact {
 using CacheIdentity = std::vector<CacheFact>;
 
 struct CacheFileIndex {
+  struct Name {
+    std::int32_t token = 0;
+    std::string content;
+    bool operator==(const Name&) const = default;
+  };
   struct Node {
     std::int32_t parent = 0;  // an earlier node; or, for the first of a path, -1 - namespace
     std::array<std::int32_t, kPrefixBlockTokens> tokens{};
@@ -58,6 +64,7 @@ struct CacheFileIndex {
   std::uint64_t block_bytes = 0;
   std::uint64_t slot_bytes = 0;
   std::vector<std::string> namespaces;  // salts
+  std::vector<Name> names = {};         // ascending tokens
   std::vector<Node> nodes;
   std::vector<Checkpoint> checkpoints;  // most valuable first; one per node
   std::vector<Pin> pins;                // one per checkpoint

@@ -35,6 +35,8 @@ CacheFileIndex small_index() {
   for (std::size_t i = 0; i < index.nodes.size(); ++i) {
     index.nodes[i].tokens.fill(static_cast<std::int32_t>(100 + i));
   }
+  index.names = {{.token = -9, .content = "nine"}, {.token = -1, .content = {}}};
+  index.nodes[1].tokens[5] = -9;
   return index;
 }
 
@@ -127,10 +129,10 @@ TEST_F(CacheFileTest, ForeignFilesAreNamedAsSuch) {
   EXPECT_THAT(CacheFileReader::open(path_).error().message, HasSubstr("not a cache file"));
   write_file();
   std::string newer = read();
-  newer[8] = 2;
+  newer[8] = 3;
   write(newer);
   EXPECT_THAT(CacheFileReader::open(path_).error().message,
-              HasSubstr("format 2, this program reads format 1"));
+              HasSubstr("format 3, this program reads format 2"));
   EXPECT_EQ(CacheFileReader::open(directory_ / "missing").error().code, ErrorCode::not_found);
   EXPECT_EQ(CacheFileReader::open(directory_).error().code, ErrorCode::invalid_argument);
 }
@@ -149,6 +151,9 @@ TEST(CacheFileIndexTest, ContradictionsAreFound) {
   EXPECT_THAT(problem([](Index& index) { index.nodes[0].parent = -3; }), HasSubstr("no parent"));
   EXPECT_THAT(problem([](Index& index) { index.nodes[0].parent = INT32_MIN; }),
               HasSubstr("no parent"));
+  EXPECT_THAT(problem([](Index& index) { index.nodes[1].tokens[6] = -8; }), HasSubstr("no name"));
+  EXPECT_THAT(problem([](Index& index) { index.names[1].token = -9; }), HasSubstr("in order"));
+  EXPECT_THAT(problem([](Index& index) { index.names[1].token = 0; }), HasSubstr("in order"));
   EXPECT_THAT(problem([](Index& index) { index.checkpoints[0].node = 3; }), HasSubstr("not there"));
   EXPECT_THAT(problem([](Index& index) { index.checkpoints[1].node = 2; }),
               HasSubstr("two states"));

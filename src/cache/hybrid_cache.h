@@ -27,6 +27,7 @@
 #include "cache/cache_file_index.h"
 #include "cache/prefix_tree.h"
 #include "cache/state_pool.h"
+#include "cache/token_names.h"
 
 namespace sluice {
 
@@ -149,15 +150,15 @@ class HybridCache {
   CacheFreed forget();
   CacheFreed forget(std::string_view salt);
 
-  // Writes every prefix one can go on from, of all salts. Errors: those of CacheFileWriter.
+  // Writes every prefix one can go on from, of all salts; not those with names nobody knows. Errors: those of CacheFileWriter.
   Result<CacheMoved> save(const std::filesystem::path& path, const CacheIdentity& identity,
-                          std::span<const CacheFilePin> pins) const;
+                          std::span<const CacheFilePin> pins, const TokenNames& names) const;
 
   // Adds what a file has, most valuable first, as room allows; only KV that nobody can go on from
   // goes for it. What is not taken is not read. `pins`: of what is stored now. Errors: of
   // CacheFileReader; unsupported (another identity). Then nothing of the file is kept.
   Result<CacheMoved> load(const std::filesystem::path& path, const CacheIdentity& identity,
-                          std::vector<LoadedPin>& pins);
+                          std::vector<LoadedPin>& pins, TokenNames& names);
 
   std::byte* blocks() { return blocks_.data(); }
   std::byte* slots() { return slots_.data(); }

@@ -1,6 +1,7 @@
 // Saving what is kept to a file and adding it again: HybridCache::save() and load(). Both copy
 // between the pools and the file, item by item; beside that they take memory for the tokens only.
 #include <algorithm>
+#include <map>
 #include <random>
 #include <unordered_map>
 #include <utility>
@@ -21,13 +22,16 @@ struct SavePlan {
 
 class SavePlanner {
  public:
-  explicit SavePlanner(const PrefixTree& tree) : tree_(tree) {}
+  SavePlanner(const PrefixTree& tree, const TokenNames& names) : tree_(tree), names_(names) {}
 
   // The state after a node and all blocks up to it.
   void add(NodeId checkpoint) {
     std::vector<NodeId> path;  // from the checkpoint up
     NodeId node = checkpoint;
     for (; tree_.depth(node) > 0 && !number_.contains(node); node = tree_.parent(node)) {
+      if (!add_names(node)) {
+        return;
+      }
       path.push_back(node);
     }
     std::int32_t parent = tree_.depth(node) > 0 ? number_.at(node) : -1 - namespace_of(node);
@@ -50,6 +54,9 @@ class SavePlanner {
       checkpoint_of.emplace(plan_.checkpoints[i], static_cast<std::int32_t>(i));
     }
     for (const CacheFilePin& pin : pins) {
+      if (!checkpoint_of.contains(pin.node)) {
+        continue;  // with a name nobody knows
+      }
       plan_.index.pins.push_back({.checkpoint = checkpoint_of.at(pin.node),
                                   .id = pin.id,
                                   .name = pin.name,
@@ -57,9 +64,29 @@ class SavePlanner {
     }
   }
 
-  SavePlan take() { return std::move(plan_); }
+  SavePlan take() {
+    for (auto& [token, content] : contents_) {
+      plan_.index.names.push_back({.token = token, .content = std::move(content)});
+    }
+    return std::move(plan_);
+  }
 
  private:
+  // False when the node has one that nobody knows.
+  bool add_names(NodeId node) {
+    for (const std::int32_t token : tree_.tokens(node)) {
+      if (token >= 0 || contents_.contains(token)) {
+        continue;
+      }
+      auto content = names_.content_of(token);
+      if (!content) {
+        return false;
+      }
+      contents_.emplace(token, *std::move(content));
+    }
+    return true;
+  }
+
   std::int32_t namespace_of(NodeId root) {
     const auto [entry, is_new] =
         namespaces_.try_emplace(root, static_cast<std::int32_t>(plan_.index.namespaces.size()));
@@ -70,7 +97,9 @@ class SavePlanner {
   }
 
   const PrefixTree& tree_;
+  const TokenNames& names_;
   SavePlan plan_;
+  std::map<std::int32_t, std::string> contents_;  // of the names in it
   std::unordered_map<NodeId, std::int32_t> number_;
   std::unordered_map<NodeId, std::int32_t> namespaces_;
 };
@@ -99,8 +128,9 @@ std::uint64_t random_id() {
 
 Result<CacheMoved> HybridCache::save(const std::filesystem::path& path,
                                      const CacheIdentity& identity,
-                                     std::span<const CacheFilePin> pins) const {
-  SavePlanner planner(tree_);
+                                     std::span<const CacheFilePin> pins,
+                                     const TokenNames& names) const {
+  SavePlanner planner(tree_, names);
   for (const NodeId checkpoint : tree_.checkpoints_by_value()) {
     planner.add(checkpoint);
   }
@@ -275,8 +305,9 @@ class CacheFileLoad {
 };
 
 Result<CacheMoved> HybridCache::load(const std::filesystem::path& path,
-                                     const CacheIdentity& identity, std::vector<LoadedPin>& pins) {
-  const CacheFileReader file = SLUICE_TRY(CacheFileReader::open(path));
+                                     const CacheIdentity& identity, std::vector<LoadedPin>& pins,
+                                     TokenNames& names) {
+  CacheFileReader file = SLUICE_TRY(CacheFileReader::open(path));
   const CacheFileIndex& index = file.index();
   SLUICE_TRY(check_cache_identity(index.identity, identity));
   const auto sizes = [](std::size_t block_bytes, std::size_t slot_bytes) {
@@ -288,6 +319,7 @@ Result<CacheMoved> HybridCache::load(const std::filesystem::path& path,
   if (!keeps_prefixes()) {
     return CacheMoved{};
   }
+  SLUICE_TRY(file.rename(names));
   CacheFileLoad load(*this, file);
   const CacheMoved moved = SLUICE_TRY(load.run());
   pins = load.pins();

@@ -36,20 +36,56 @@ class HybridCacheFile : public CacheFolderTest {
     return HybridCache::create(shape_with(reuse_items)).value();
   }
   CacheMoved save(const HybridCache& cache, std::span<const CacheFilePin> pins = {}) {
-    const auto saved = cache.save(path_, kIdentity, pins);
+    const auto saved = cache.save(path_, kIdentity, pins, names_);
     EXPECT_TRUE(saved) << saved.error().message;
     return saved.value_or(CacheMoved{});
   }
   CacheMoved load(HybridCache& cache) {
     pins_.clear();
-    const auto loaded = cache.load(path_, kIdentity, pins_);
+    const auto loaded = cache.load(path_, kIdentity, pins_, names_);
     EXPECT_TRUE(loaded) << loaded.error().message;
     cache.check_invariants();
     return loaded.value_or(CacheMoved{});
   }
 
   std::vector<LoadedPin> pins_;
+  TestNames names_;
 };
+
+TEST_F(HybridCacheFile, NamesComeBackAsWhatTheyStandFor) {
+  HybridCache cache = make();
+  Tokens named = tokens(256);
+  named[70] = -1;   // a
+  named[200] = -3;  // c
+  store(cache, named, {128, 256}, "one");
+  save(cache);
+  HybridCache other = make();
+  TestNames names(-50);
+  ASSERT_TRUE(other.load(path_, kIdentity, pins_, names));
+  EXPECT_EQ(look_up(other, named, "one").kv_tokens, 64);  // the names of the other life
+  named[70] = -50;
+  named[200] = -52;
+  EXPECT_EQ(look_up(other, named, "one").tokens, 256);
+}
+
+TEST_F(HybridCacheFile, WhatHasForgottenNamesIsLeftOut) {
+  HybridCache cache = make();
+  Tokens named = tokens(256);
+  named[70] = -1;   // a
+  named[200] = -3;  // c
+  store(cache, named, {64, 128, 256}, "one");
+  const NodeId pinned = cache.pin("one", named).value();
+  const CacheFilePin pin{.node = pinned, .id = "i"};
+  const TestNames forgetful(-1, 'c');
+  const auto saved = cache.save(path_, kIdentity, std::span(&pin, 1), forgetful);
+  ASSERT_TRUE(saved);
+  EXPECT_EQ(saved->checkpoint_count, 2);
+  HybridCache other = make();
+  load(other);
+  EXPECT_TRUE(pins_.empty());
+  EXPECT_EQ(look_up(other, named, "one").tokens, 128);
+  cache.unpin(pinned);
+}
 
 TEST_F(HybridCacheFile, ComesBackUnderItsSaltsAlone) {
   HybridCache cache = make();
@@ -168,7 +204,7 @@ TEST_F(HybridCacheFile, WhatIsNotTakenIsNotRead) {
     other.open(sequence, "");
     other.resume(sequence, {});
     other.grow(sequence, 20 * 64);
-    const auto loaded = other.load(path_, kIdentity, pins_);
+    const auto loaded = other.load(path_, kIdentity, pins_, names_);
     refused += loaded ? 0 : 1;
     EXPECT_EQ(loaded ? loaded->block_count : 2, 2);
     other.close(sequence);
@@ -189,7 +225,7 @@ TEST_F(HybridCacheFile, OfADamagedOneNothingIsKept) {
   const CacheUse before = other.use();
   for (std::size_t at = 0; at < whole.size(); at += at + 800 < whole.size() ? 7 : 1) {
     write_byte(at, static_cast<char>(whole[at] ^ 0x10));
-    const auto loaded = other.load(path_, kIdentity, pins_);
+    const auto loaded = other.load(path_, kIdentity, pins_, names_);
     ASSERT_FALSE(loaded) << at;
     other.check_invariants();
     ASSERT_EQ(other.use().shared_block_count, before.shared_block_count);
@@ -207,7 +243,7 @@ TEST_F(HybridCacheFile, AnotherModelsFileIsRefusedWithTheDifference) {
   store(cache, tokens(128), {128});
   save(cache);
   const auto refused = [this](HybridCache& other, const CacheIdentity& identity) {
-    const auto loaded = other.load(path_, identity, pins_);
+    const auto loaded = other.load(path_, identity, pins_, names_);
     EXPECT_FALSE(loaded);
     EXPECT_EQ(loaded.error().code, ErrorCode::unsupported);
     EXPECT_EQ(other.use().shared_block_count, 0);
@@ -249,8 +285,8 @@ TEST_F(HybridCacheFile, PinsComeBackWithWhatTheyPin) {
 
 TEST_F(HybridCacheFile, WhereNothingCanBeWrittenTheOldFileStays) {
   HybridCache cache = make();
-  EXPECT_FALSE(cache.save(directory_ / "no" / "such", kIdentity, {}));
-  EXPECT_EQ(cache.save(directory_, kIdentity, {}).error().code, ErrorCode::invalid_argument);
+  EXPECT_FALSE(cache.save(directory_ / "no" / "such", kIdentity, {}, names_));
+  EXPECT_EQ(cache.save(directory_, kIdentity, {}, names_).error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(save(cache).bytes, 0U);  // an empty cache is a file, too
   EXPECT_EQ(load(cache).bytes, 0U);
 }

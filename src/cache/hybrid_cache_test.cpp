@@ -14,12 +14,11 @@
 #include <string>
 
 #include "base/checked_math.h"
+#include "cache/test_cache.h"
 #include "cache/test_files.h"
 
 namespace sluice {
 namespace {
-
-using Tokens = std::vector<std::int32_t>;
 
 constexpr std::size_t kBlockBytes = 8192;  // some whole pages, so that pages are given back
 constexpr std::size_t kSlotBytes = 12288;
@@ -363,9 +362,10 @@ class Program {
   // What a file has is right whatever became of the cache since; loading takes nothing away.
   void save_or_load() {
     const CacheIdentity identity{{"program", "this one"}};
+    TestNames names;
     const CacheUse before = cache_.use();
     if (!saved_ || below(3) == 0) {
-      const auto saved = cache_.save(file_, identity, {});
+      const auto saved = cache_.save(file_, identity, {}, names);
       ASSERT_TRUE(saved) << saved.error().message;
       EXPECT_EQ(saved->checkpoint_count, before.checkpoint_count);
       EXPECT_LE(saved->block_count, before.shared_block_count);
@@ -373,7 +373,7 @@ class Program {
       return;
     }
     std::vector<LoadedPin> pins;
-    const auto loaded = cache_.load(file_, identity, pins);
+    const auto loaded = cache_.load(file_, identity, pins, names);
     ASSERT_TRUE(loaded) << loaded.error().message;
     const CacheUse after = cache_.use();
     EXPECT_EQ(after.checkpoint_count, before.checkpoint_count + loaded->checkpoint_count);

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cache/hybrid_cache.h"
@@ -11,6 +13,25 @@
 namespace sluice {
 
 using Tokens = std::vector<std::int32_t>;
+
+// Names 'a', 'b', ... from a first number down.
+class TestNames final : public TokenNames {
+ public:
+  explicit TestNames(std::int32_t first = -1, char forgotten = 0)
+      : first_(first), forgotten_(forgotten) {}
+
+  std::optional<std::string> content_of(std::int32_t name) const override {
+    const auto letter = static_cast<char>('a' + first_ - name);
+    return letter == forgotten_ ? std::nullopt : std::optional(std::string(1, letter));
+  }
+  std::optional<std::int32_t> name_of(std::string_view content) override {
+    return content.size() == 1 ? std::optional(first_ - (content[0] - 'a')) : std::nullopt;
+  }
+
+ private:
+  std::int32_t first_;
+  char forgotten_;
+};
 
 // Room for 40 blocks and slots of kept prefixes, 20 of them pinned.
 inline constexpr HybridCacheShape kSmall{.block_bytes = 64,

@@ -13,12 +13,12 @@
 namespace sluice {
 
 // Errors: see Engine::save_cache().
-Result<CacheTransfer> save_cache(const HybridCache& cache, PinBoard& pins, const CacheFile& file,
-                                 const Clock& clock);
+Result<CacheTransfer> save_cache(const HybridCache& cache, PinBoard& pins, TokenNames& names,
+                                 const CacheFile& file, const Clock& clock);
 
 // A pin that would not fit the budget for pins is left out: its prefix is loaded all the same.
 // Errors: see Engine::load_cache().
-Result<CacheTransfer> load_cache(HybridCache& cache, PinBoard& pins, const CacheFile& file,
-                                 const Clock& clock);
+Result<CacheTransfer> load_cache(HybridCache& cache, PinBoard& pins, TokenNames& names,
+                                 const CacheFile& file, const Clock& clock);
 
 }  // namespace sluice

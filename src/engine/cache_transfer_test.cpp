@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 #include <random>
 #include <string>
@@ -82,6 +83,38 @@ TEST_F(CacheTransferTest, AnswersAfterwardsAreThoseOfACompleteRun) {
       EXPECT_GT(second.loop->status().metrics.reused_tokens,
                 first.loop->status().metrics.reused_tokens);
     }
+  }
+}
+
+TEST_F(CacheTransferTest, PicturesAreFoundAgain) {
+  EngineConfig config = keeping_config();
+  config.picture_bytes = 1 << 20;
+  const auto about_picture = [](std::uint8_t shade) {
+    Request request = make_request(640, 3);
+    auto input = std::make_shared<VisionInput>();
+    input->grid_rows = 2;
+    input->grid_columns = 400;
+    input->pixels = {shade};
+    input->digest = {shade};
+    request.vision.push_back({.position = 40, .input = std::move(input)});
+    return request;
+  };
+  Bench first(config);
+  finish(first, about_picture(1));
+  finish(first, about_picture(2));
+  ASSERT_TRUE(first.loop->save_cache(file()));
+
+  Bench second(config);
+  finish(second, about_picture(3));  // so that names differ
+  ASSERT_TRUE(second.loop->load_cache(file()));
+  for (const std::uint8_t shade : std::to_array<std::uint8_t>({2, 1, 3, 4})) {
+    const std::int64_t encoded = second.model.encoder.rows;
+    const auto stream = second.submit(about_picture(shade));
+    second.run();
+    const Collected collected = collect(*stream);
+    EXPECT_EQ(collected.answer, fake_answer(about_picture(shade), config));
+    EXPECT_EQ(collected.finished->usage.cached_tokens, shade == 4 ? 0 : 576);
+    EXPECT_EQ(second.model.encoder.rows - encoded, shade == 4 ? 200 : 0);  // behind the last row
   }
 }
 

@@ -550,13 +550,13 @@ bool EngineLoop::unpin(std::string_view id) {
 }
 
 Result<CacheTransfer> EngineLoop::save_cache(const CacheFile& file) {
-  auto saved = sluice::save_cache(memory_.cache, pins_, file, clock_);
+  auto saved = sluice::save_cache(memory_.cache, pins_, pictures_.names(), file, clock_);
   recorder_.saved(saved);
   return saved;
 }
 
 Result<CacheTransfer> EngineLoop::load_cache(const CacheFile& file) {
-  auto loaded = sluice::load_cache(memory_.cache, pins_, file, clock_);
+  auto loaded = sluice::load_cache(memory_.cache, pins_, pictures_.names(), file, clock_);
   recorder_.loaded(loaded);
   return loaded;
 }

@@ -31,6 +31,7 @@ class PictureEncoder {
   // lacks rows). True when a picture was finished by it: gather() may succeed now.
   bool advance(std::span<Sequence* const> waiting, double flops_max);
 
+  TokenNames& names() { return shelf_; }
   void forget_rows() { shelf_.forget_rows(); }
   std::int64_t encoded_count() const { return encoded_count_; }
   std::int64_t reused_count() const { return reused_count_; }

@@ -1,5 +1,6 @@
 #include "engine/picture_shelf.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -29,6 +30,24 @@ TokenId PictureShelf::name_of(const VisionDigest& digest) {
   by_digest_.emplace(digest, entries_.begin());
   by_name_.emplace(last_name_, entries_.begin());
   return last_name_;
+}
+
+std::optional<std::string> PictureShelf::content_of(std::int32_t name) const {
+  const auto known = by_name_.find(name);
+  if (known == by_name_.end()) {
+    return std::nullopt;
+  }
+  const VisionDigest& digest = known->second->digest;
+  return std::string(digest.begin(), digest.end());
+}
+
+std::optional<std::int32_t> PictureShelf::name_of(std::string_view content) {
+  VisionDigest digest{};
+  if (content.size() != digest.size()) {
+    return std::nullopt;
+  }
+  std::ranges::copy(content, digest.begin());
+  return name_of(digest);
 }
 
 std::shared_ptr<const PictureRows> PictureShelf::find(TokenId name) {

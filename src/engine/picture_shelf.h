@@ -14,8 +14,12 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "cache/token_names.h"
 #include "request/request.h"
 
 namespace sluice {
@@ -23,7 +27,7 @@ namespace sluice {
 // Rows of one picture as the text model takes them: [token_count][hidden_size] fp32.
 using PictureRows = std::vector<float>;
 
-class PictureShelf {
+class PictureShelf final : public TokenNames {
  public:
   static constexpr std::int64_t kNamesMax = 1 << 16;
 
@@ -32,6 +36,10 @@ class PictureShelf {
 
   // At most 2^31 new names in the life of a shelf.
   TokenId name_of(const VisionDigest& digest);
+
+  // The digest as the content of a name.
+  std::optional<std::string> content_of(std::int32_t name) const override;
+  std::optional<std::int32_t> name_of(std::string_view content) override;
 
   // The rows of a picture; null when they are not here (any more).
   std::shared_ptr<const PictureRows> find(TokenId name);

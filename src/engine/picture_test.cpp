@@ -48,12 +48,12 @@ TEST(Picture, AnotherQuestionAboutItIsNotEncodedAndSharesThePrefix) {
     const Collected collected = collect(*stream);
     EXPECT_EQ(collected.answer, fake_answer(request, picture_config()));
     EXPECT_EQ(bench.model.encoder.rows, 200);
-    // A state after the last whole block of it: known when the first two have parted.
+    // A state after the last whole block of it is kept.
     EXPECT_EQ(collected.finished->usage.cached_tokens, tail == 1 ? 0 : 192);
   }
   const EngineStatus status = bench.loop->status();
   EXPECT_EQ(status.pictures_encoded, 1);
-  EXPECT_EQ(status.pictures_reused, 2);  // for the rows that are not in whole blocks
+  EXPECT_EQ(status.pictures_reused, 2);  // for the rows behind the last whole block
 }
 
 TEST(Picture, OtherPixelsOfTheSameSizeShareNothingFromThePictureOn) {

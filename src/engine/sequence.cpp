@@ -124,6 +124,18 @@ Result<void> check_request(const Request& request, const SequenceLimits& limits)
   return check_ids("stop_token_ids", request.stop.stop_token_ids, limits.vocab_size);
 }
 
+// Another question about a picture leaves the prompt right after it. The frames of a video are one.
+void keep_after_pictures(const std::vector<SequencePicture>& pictures,
+                         std::vector<std::int64_t>& keep_at) {
+  for (std::size_t i = 0; i < pictures.size(); ++i) {
+    const bool is_last = i + 1 == pictures.size();
+    if (is_last || pictures[i + 1].position - pictures[i].end() >= kKvBlockTokens) {
+      keep_at.push_back(pictures[i].end());
+    }
+  }
+  std::ranges::sort(keep_at);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Sequence>> make_sequence(Request request, std::function<void()> on_ready,
@@ -160,6 +172,7 @@ Result<std::unique_ptr<Sequence>> make_sequence(Request request, std::function<v
     sequence->cache_salt = std::move(request.cache_salt);
     sequence->pin = std::move(request.pin);
     sequence->keep_at = std::move(request.stable_positions);
+    keep_after_pictures(sequence->pictures, sequence->keep_at);
     sequence->events = std::make_shared<EventQueue>(sequence->tokens_max, std::move(on_ready));
     sequence->constraint = std::move(constraint);
     sequence->submitted_at = now;

@@ -152,6 +152,12 @@ void write_cache(MetricsText& text, const EngineStatus& engine) {
   constexpr MetricName kBlocks{"server_cache_evicted_blocks_total", "Kept KV blocks given up."};
   text.counter(kBlocks, {{"reason", "capacity"}}, static_cast<double>(engine.evicted_blocks));
   text.counter(kBlocks, {{"reason", "flush"}}, static_cast<double>(engine.metrics.flushed_blocks));
+  constexpr MetricName kPictures{"server_pictures_total",
+                                 "Pictures and pairs of video frames that prompts needed."};
+  text.counter(kPictures, {{"result", "encoded"}}, static_cast<double>(engine.pictures_encoded));
+  text.counter(kPictures, {{"result", "reused"}}, static_cast<double>(engine.pictures_reused));
+  text.gauge({"server_picture_bytes", "Memory of encoded pictures kept for later requests."}, {},
+             static_cast<double>(engine.picture_bytes));
   constexpr MetricName kFiles{"server_cache_file_tokens_total",
                               "Tokens of kept prefixes written to files and read from them."};
   text.counter(kFiles, {{"operation", "save"}}, static_cast<double>(engine.metrics.saved_tokens));

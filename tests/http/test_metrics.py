@@ -10,7 +10,7 @@ CHAT = "/v1/chat/completions"
 GAUGES = ["server_pinned_prefixes", "server_cache_bytes", "server_cache_checkpoints", "vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:kv_cache_usage_perc"]
 COUNTERS = [
     "vllm:prompt_tokens_total", "vllm:generation_tokens_total", "vllm:request_success_total",
-    "vllm:num_preemptions_total", "vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total",
+    "vllm:num_preemptions_total", "server_pictures_total", "vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total",
     "vllm:spec_decode_num_drafts_total", "vllm:spec_decode_num_draft_tokens_total",
     "vllm:spec_decode_num_accepted_tokens_total", "vllm:spec_decode_num_accepted_tokens_per_pos_total",
     "server_reasoning_tokens_total", "server_cache_evictions_total", "server_client_disconnects_total",
