@@ -11,6 +11,7 @@
 
 #include <cstdint>
 
+#include "kernels/encoder_kernels.h"
 #include "kernels/layout.h"
 
 namespace sluice::kernels {
@@ -69,7 +70,7 @@ struct AttentionArgs {
   std::int64_t head_dim;
   const std::byte* kv_blocks;  // of this layer and KV head: block id * kv_block_stride bytes
   std::int64_t kv_block_stride;
-  const std::int32_t* block_table;
+  const std::int32_t* block_table;  // null: blocks 0, 1, 2, ..
   float scale;
 };
 inline constexpr std::int64_t kAttentionRowsMax = 16;
@@ -157,6 +158,17 @@ struct KernelTable {
   // y[i] = bf16(x[i]), to nearest even; and back.
   void (*to_bf16)(const float* x, bf16_t* y, std::int64_t size) noexcept;
   void (*to_f32)(const bf16_t* x, float* y, std::int64_t size) noexcept;
+
+  // The vision encoder's.
+  void (*embed_patch)(const EmbedPatchArgs&) noexcept;
+  void (*layer_norm)(const LayerNormArgs&) noexcept;
+  void (*bias_rope)(const BiasRopeArgs&) noexcept;
+  void (*full_attention)(const FullAttentionArgs&) noexcept;
+  // y[i] = bf16(gelu(x[i] + bias[i])): the exact one, and the form with tanh.
+  void (*bias_gelu)(const float* x, const float* bias, bf16_t* y, std::int64_t size) noexcept;
+  void (*bias_gelu_tanh)(const float* x, const float* bias, bf16_t* y, std::int64_t size) noexcept;
+  // x[i] += y[i] + bias[i].
+  void (*add_with_bias)(float* x, const float* y, const float* bias, std::int64_t size) noexcept;
 };
 
 // Layout work and scalar formulas that need no vector form: the same code under every table.

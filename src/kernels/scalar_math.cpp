@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/exp_constants.h"
+#include "kernels/gelu_constants.h"
 
 namespace sluice::kernels {
 namespace {
@@ -98,6 +99,22 @@ float softplus_f32(float x) {
 
 float sigmoid_f32(float x) {
   return 1.0F / (1.0F + exp_f32(-x));
+}
+
+float gelu_f32(float x) {
+  const float a = x < 0.0F ? -x : x;
+  const float t = 1.0F / std::fma(a, kGeluTailScale, 1.0F);
+  float p = kGeluTailPoly[0];
+  for (int i = 1; i < 9; ++i) {
+    p = std::fma(p, t, kGeluTailPoly[i]);
+  }
+  const float tail = exp_f32((a * -0.5F) * a) * (t * p);
+  return std::fma(-a, tail, x > 0.0F ? x : 0.0F);
+}
+
+float gelu_tanh_f32(float x) {
+  const float z = x * std::fma(x * x, kGeluTanhCubic, kGeluTanhLinear);
+  return x / (1.0F + exp_f32(-z));
 }
 
 SinCos sincos_f64(double angle) {

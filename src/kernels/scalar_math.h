@@ -20,6 +20,11 @@ float softplus_f32(float x);
 // 1 / (1 + e^-x).
 float sigmoid_f32(float x);
 
+// x times the distribution function of the normal distribution, and its usual form with tanh.
+// Finite x; within 2^-21 |x| of the true values.
+float gelu_f32(float x);
+float gelu_tanh_f32(float x);
+
 struct SinCos {
   float sin;
   float cos;

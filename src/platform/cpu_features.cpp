@@ -56,7 +56,8 @@ CpuFeatures detect_cpu_features() {
     const bool amx_bf16 = ((edx >> 22) & 1U) != 0;
     const bool amx_int8 = ((edx >> 25) & 1U) != 0;
     const bool permitted = amx_tile && (amx_bf16 || amx_int8) && request_tile_permission();
-    features.amx_bf16 = permitted && amx_bf16;
+    // Every CPU with the one has the other; a hypervisor may hide it.
+    features.amx_bf16 = permitted && amx_bf16 && __builtin_cpu_supports("avx512bf16") != 0;
     features.amx_int8 = permitted && amx_int8;
   }
   return features;

@@ -12,10 +12,14 @@
 
 #include <immintrin.h>
 
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/amx/tile_config.h"
 #include "kernels/avx512/table.h"
+#include "kernels/exp_constants.h"
+#include "kernels/gelu_constants.h"
+#include "kernels/scalar_math.h"
 
 // GCC's tile intrinsics do not tell the compiler which memory they touch: barriers keep stores that
 // feed them before, and loads of their results after.
@@ -32,7 +36,11 @@
 
 // clang-format off
 #include "kernels/amx/begin.h"
+#include "kernels/avx512/vec.inl"
+#include "kernels/simd/math.inl"
 #include "kernels/amx/gemm.inl"
+#include "kernels/amx/bf16_pair.inl"
+#include "kernels/amx/full_attention.inl"
 #include "kernels/amx/end.h"
 // clang-format on
 
@@ -43,6 +51,7 @@ const KernelTable* table() {
     KernelTable table = *avx512::table();
     table.name = "amx";
     table.gemm_bf16 = gemm_bf16;
+    table.full_attention = full_attention;
     return table;
   }();
   return &kTable;

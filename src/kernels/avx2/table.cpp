@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "kernels/exp_constants.h"
+#include "kernels/gelu_constants.h"
 #include "kernels/scalar_math.h"
 
 // clang-format off: each part uses the ones above it.
@@ -20,6 +21,7 @@
 #include "kernels/simd/rows.inl"
 #include "kernels/simd/attention.inl"
 #include "kernels/simd/gdn.inl"
+#include "kernels/simd/encoder.inl"
 #include "kernels/simd/table.inl"
 // clang-format on
 

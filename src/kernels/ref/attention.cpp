@@ -70,7 +70,8 @@ void attention(const AttentionArgs& args) noexcept {
       const std::int64_t end = std::min(visible, begin + kAttentionSegment);
       Partial segment;
       for (std::int64_t key = begin; key < end; key += kAttentionBlock) {
-        const std::int64_t id = args.block_table[key / kAttentionBlock];
+        const std::int64_t index = key / kAttentionBlock;
+        const std::int64_t id = args.block_table == nullptr ? index : args.block_table[index];
         const auto* block =
             reinterpret_cast<const bf16_t*>(args.kv_blocks + id * args.kv_block_stride);
         add_block(segment, args, q, block, std::min(kAttentionBlock, end - key));

@@ -120,6 +120,13 @@ const KernelTable& table() {
       .add = add,
       .to_bf16 = to_bf16,
       .to_f32 = to_f32,
+      .embed_patch = embed_patch,
+      .layer_norm = layer_norm,
+      .bias_rope = bias_rope,
+      .full_attention = full_attention,
+      .bias_gelu = bias_gelu,
+      .bias_gelu_tanh = bias_gelu_tanh,
+      .add_with_bias = add_with_bias,
   };
   return kTable;
 }

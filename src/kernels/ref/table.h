@@ -19,6 +19,13 @@ void sigmoid_mul(const float* x, const float* gate, bf16_t* y, std::int64_t size
 void add(float* x, const float* y, std::int64_t size) noexcept;
 void to_bf16(const float* x, bf16_t* y, std::int64_t size) noexcept;
 void to_f32(const bf16_t* x, float* y, std::int64_t size) noexcept;
+void embed_patch(const EmbedPatchArgs& args) noexcept;
+void layer_norm(const LayerNormArgs& args) noexcept;
+void bias_rope(const BiasRopeArgs& args) noexcept;
+void full_attention(const FullAttentionArgs& args) noexcept;
+void bias_gelu(const float* x, const float* bias, bf16_t* y, std::int64_t size) noexcept;
+void bias_gelu_tanh(const float* x, const float* bias, bf16_t* y, std::int64_t size) noexcept;
+void add_with_bias(float* x, const float* y, const float* bias, std::int64_t size) noexcept;
 
 const KernelTable& table();
 

@@ -36,7 +36,8 @@ static void attend_block(const AttentionArgs& args, const float* q, std::int64_t
   const std::int64_t width = pad32(args.head_dim);
   const std::int64_t steps = width / kStepK;
   const std::int64_t rows = args.rows - first_row;
-  const std::int64_t id = args.block_table[key / kAttentionBlock];
+  const std::int64_t index = key / kAttentionBlock;
+  const std::int64_t id = args.block_table == nullptr ? index : args.block_table[index];
   const auto* keys = reinterpret_cast<const bf16_t*>(args.kv_blocks + id * args.kv_block_stride);
   const bf16_t* values = keys + layout.k_elements();
 

@@ -24,6 +24,23 @@ SLUICE_INLINE V16 sigmoid(V16 x) {
   return div(set1(1.0F), one_plus_exp_minus(x));
 }
 
+// e^(-x^2 / 2) t R(t), subtracted from the line for x > 0 (gelu_constants.h).
+SLUICE_INLINE V16 gelu(V16 x) {
+  const V16 a = max(x, sub(zero(), x));
+  const V16 t = div(set1(1.0F), fma(a, set1(kGeluTailScale), set1(1.0F)));
+  V16 p = set1(kGeluTailPoly[0]);
+#pragma GCC unroll 8
+  for (int i = 1; i < 9; ++i) {
+    p = fma(p, t, set1(kGeluTailPoly[i]));
+  }
+  const V16 tail = mul(exp_f32(mul(mul(a, set1(-0.5F)), a)), mul(t, p));
+  return fnma(a, tail, max(x, zero()));
+}
+SLUICE_INLINE V16 gelu_tanh(V16 x) {
+  const V16 z = mul(x, fma(mul(x, x), set1(kGeluTanhCubic), set1(kGeluTanhLinear)));
+  return div(x, one_plus_exp_minus(z));
+}
+
 // A row whose length need not be a multiple of 16 is read and written through a padded copy of its
 // last lanes, so that the tail runs the same instructions.
 SLUICE_INLINE V16 load_first(const float* p, std::int64_t count) {
