@@ -20,21 +20,28 @@ WeightLoader::WeightLoader(const Checkpoint& checkpoint, ThreadPool& pool,
 
 Result<ops::PackedLinear> WeightLoader::linear(std::string_view name) {
   const TensorView* tensor = checkpoint_.find(name);
-  if (tensor == nullptr || tensor->shape.size() != 2) {
+  const std::int64_t rows = tensor == nullptr || tensor->shape.empty() ? 0 : tensor->shape[0];
+  return linear_rows(name, 0, rows);
+}
+
+Result<ops::PackedLinear> WeightLoader::linear_rows(std::string_view name, std::int64_t row_begin,
+                                                    std::int64_t row_count) {
+  const TensorView* tensor = checkpoint_.find(name);
+  if (tensor == nullptr || tensor->shape.size() < 2 || row_count < 1) {
     return fail(ErrorCode::corrupt_data, "tensor " + std::string(name) + " is missing",
                 std::string(name));
   }
-  const std::int64_t rows = tensor->shape[0];
-  const std::int64_t columns = tensor->shape[1];
-  ops::PackedLinear packed = SLUICE_TRY(ops::PackedLinear::allocate(rows, columns));
+  const std::int64_t columns = element_count(tensor->shape) / tensor->shape[0];
+  ops::PackedLinear packed = SLUICE_TRY(ops::PackedLinear::allocate(row_count, columns));
   std::mutex error_mutex;
   std::optional<Error> first_error;
-  pool_.for_ranges(rows, kRowsPerBatch, [&](std::int64_t begin, std::int64_t end) {
+  pool_.for_ranges(row_count, kRowsPerBatch, [&](std::int64_t begin, std::int64_t end) {
     std::vector<bf16_t> batch(static_cast<std::size_t>(kRowsPerBatch * columns));
     for (std::int64_t row = begin; row < end; row += kRowsPerBatch) {
       const std::int64_t count = std::min(kRowsPerBatch, end - row);
       const std::span<bf16_t> out(batch.data(), static_cast<std::size_t>(count * columns));
-      const Result<void> read = read_matrix_rows_bf16(checkpoint_, name, row, count, out);
+      const Result<void> read =
+          read_matrix_rows_bf16(checkpoint_, name, row_begin + row, count, out);
       if (!read) {
         const std::scoped_lock lock(error_mutex);
         first_error = read.error();

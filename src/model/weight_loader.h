@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -24,8 +25,11 @@ class WeightLoader {
   WeightLoader(const Checkpoint& checkpoint, ThreadPool& pool, const LoadProgress& progress,
                std::size_t bytes_total);
 
-  // The tensor [out_features, in_features] as a packed product operand.
+  // The tensor [out_features, in_features] as a packed product operand (axes after the first are
+  // flattened), or `row_count` rows of it.
   Result<ops::PackedLinear> linear(std::string_view name);
+  Result<ops::PackedLinear> linear_rows(std::string_view name, std::int64_t row_begin,
+                                        std::int64_t row_count);
 
   // A vector as fp32; norm_weight adds the 1 of the (1 + w) convention.
   Result<std::vector<float>> vector(std::string_view name);

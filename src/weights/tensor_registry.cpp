@@ -17,7 +17,6 @@ namespace {
 constexpr std::string_view kNestedTextPrefix = "model.language_model.";
 constexpr std::string_view kFlatTextPrefix = "model.";
 constexpr std::string_view kNestedMtpPrefix = "model.mtp.";
-constexpr std::string_view kVisionPrefix = "model.visual.";
 constexpr std::string_view kHeadName = "lm_head.weight";
 constexpr std::string_view kScaleSuffix = "_scale_inv";  // X.weight -> X.weight_scale_inv
 constexpr std::size_t kNamesPrintedMax = 3;

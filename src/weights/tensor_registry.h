@@ -34,6 +34,7 @@ struct TensorSpec {
 // Rows and columns of one FP8 scale block.
 inline constexpr std::int64_t kFp8BlockSize = 128;
 inline constexpr std::string_view kMtpPrefix = "mtp.";
+inline constexpr std::string_view kVisionPrefix = "model.visual.";
 
 // The prefix of the text tensors in this checkpoint: "model.language_model." or "model.".
 Result<std::string> text_prefix(const Checkpoint& checkpoint);
