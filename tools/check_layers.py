@@ -27,7 +27,7 @@ RUST_FOLDERS = {"text"}
 THIRD_PARTY = {
     "boost/asio": {"server"},
     "boost/beast": {"server"},
-    "boost/json": {"text", "weights", "api", "server", "apps"},
+    "boost/json": {"text", "media", "weights", "api", "server", "apps"},
     "CLI/": {"apps"},
     "benchmark/": {"bench"},
     "spdlog/": {"server", "apps"},
@@ -35,6 +35,8 @@ THIRD_PARTY = {
     "gmock/": {"tests"},
     "immintrin.h": {"kernels", "platform"},
     "zlib.h": {"cache", "server"},
+    "vips/": {"media"},
+    "openssl/": {"media"},
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)

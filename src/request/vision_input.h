@@ -18,7 +18,7 @@ using VisionDigest = std::array<std::uint8_t, 32>;
 
 // One picture, or two successive frames of a video: what the encoder attends over at once.
 struct VisionInput {
-  std::int64_t grid_rows = 0;        // patches; multiples of kVisionMergeSize
+  std::int64_t grid_rows = 0;  // patches; multiples of kVisionMergeSize
   std::int64_t grid_columns = 0;
   std::int64_t frame_count = 1;      // 1: a picture; 2: of a video
   std::vector<std::uint8_t> pixels;  // RGB, [frame_count][16 grid_rows][16 grid_columns][3]
