@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "kernels/kernel_table.h"
 #include "kernels/select.h"
+#include "model/vision_encoder.h"
 #include "weights/random_weights.h"
 
 namespace sluice::apps {
@@ -158,11 +159,15 @@ Result<std::int64_t> choose_context(std::int64_t given, std::int64_t usual,
   return given;
 }
 
-std::string describe_memory(const Qwen3_5& model, const EngineMemory& memory) {
+std::string describe_memory(Qwen3_5& model, const EngineMemory& memory) {
+  const std::string vision =
+      model.vision() != nullptr
+          ? fmt::format(" and {} of the vision encoder", format_bytes(model.vision()->weight_bytes()))
+          : std::string();
   return fmt::format(
-      "memory: weights {}, KV cache {} ({} tokens), states {}, {} more for kept prefixes, "
+      "memory: weights {}{}, KV cache {} ({} tokens), states {}, {} more for kept prefixes, "
       "logits {}, workspace {}",
-      format_bytes(model.weight_bytes()), format_bytes(memory.kv_bytes),
+      format_bytes(model.weight_bytes()), vision, format_bytes(memory.kv_bytes),
       memory.kv_block_count * kKvBlockTokens, format_bytes(memory.state_bytes),
       format_bytes(memory.reuse_bytes), format_bytes(memory.logits_bytes),
       format_bytes(model.workspace_bytes()));

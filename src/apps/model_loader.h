@@ -111,7 +111,7 @@ Result<std::int64_t> choose_context(std::int64_t given, std::int64_t usual,
                                     const ModelConfig& config);
 
 // "memory: weights 1.41 GiB, KV cache ...": what is reserved from now on.
-std::string describe_memory(const Qwen3_5& model, const EngineMemory& memory);
+std::string describe_memory(Qwen3_5& model, const EngineMemory& memory);
 
 // Prints the line above (unless quiet) and starts the engine. The model must outlive it.
 Result<std::unique_ptr<Engine>> start_engine(Qwen3_5& model, const EngineConfig& config,

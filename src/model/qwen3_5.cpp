@@ -12,6 +12,7 @@
 #include "model/gdn_layer.h"
 #include "model/mlp.h"
 #include "model/rope.h"
+#include "model/vision_encoder.h"
 #include "ops/rows.h"
 #include "weights/tensor_registry.h"
 
@@ -112,11 +113,13 @@ struct Activations {
 class Model final : public Qwen3_5 {
  public:
   Model(ModelConfig config, CacheLayout layout, ModelOptions options, Weights weights,
-        const kernels::KernelTable& table, ThreadPool& pool, AlignedBuffer memory, RegionPlan plan)
+        std::unique_ptr<VisionEncoder> vision, const kernels::KernelTable& table, ThreadPool& pool,
+        AlignedBuffer memory, RegionPlan plan)
       : config_(std::move(config)),
         layout_(std::move(layout)),
         options_(options),
         weights_(std::move(weights)),
+        vision_(std::move(vision)),
         rope_(config_.rope),
         memory_(std::move(memory)),
         activations_(config_, options_, rope_.half(), plan),
@@ -126,6 +129,7 @@ class Model final : public Qwen3_5 {
     delta_checkpoints_.reserve(static_cast<std::size_t>(options_.step_tokens_max));
   }
 
+  VisionEncoder* vision() override { return vision_.get(); }
   const ModelConfig& config() const override { return config_; }
   const CacheLayout& cache_layout() const override { return layout_; }
   const ModelOptions& options() const override { return options_; }
@@ -258,6 +262,7 @@ class Model final : public Qwen3_5 {
   CacheLayout layout_;
   ModelOptions options_;
   Weights weights_;
+  std::unique_ptr<VisionEncoder> vision_;
   Rope rope_;
   AlignedBuffer memory_;
   Activations activations_;
@@ -274,12 +279,17 @@ Result<std::unique_ptr<Qwen3_5>> Qwen3_5::load(const ModelConfig& config,
                                                const LoadProgress& progress) {
   CacheLayout layout = CacheLayout::of(config);
   Weights weights = SLUICE_TRY(load_weights(config, layout, checkpoint, pool, progress));
+  std::unique_ptr<VisionEncoder> vision;
+  if (options.vision && config.vision) {
+    vision = SLUICE_TRY(
+        VisionEncoder::load(config, checkpoint, table, pool, [](std::size_t, std::size_t) {}));
+  }
   RegionPlan sizing;
   const Activations measured(config, options, config.rope.rotary_dim / 2, sizing);
   AlignedBuffer memory = SLUICE_TRY(AlignedBuffer::allocate(sizing.used()));
   const RegionPlan plan(memory.data());
-  return std::make_unique<Model>(config, std::move(layout), options, std::move(weights), table,
-                                 pool, std::move(memory), plan);
+  return std::make_unique<Model>(config, std::move(layout), options, std::move(weights),
+                                 std::move(vision), table, pool, std::move(memory), plan);
 }
 
 }  // namespace sluice
