@@ -37,6 +37,7 @@ struct ReplyHead {
 
 struct AnswerUsage {
   std::int64_t prompt_tokens = 0;
+  std::int64_t image_tokens = 0;  // of the prompt: placeholders of pictures and videos
   std::int64_t cached_tokens = 0;
   std::int64_t completion_tokens = 0;
   std::int64_t reasoning_tokens = 0;

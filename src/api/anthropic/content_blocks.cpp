@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "api/chat/media_parts.h"
 #include "api/fields/json_text.h"
 
 namespace sluice {
@@ -13,34 +14,6 @@ namespace json = boost::json;
 
 std::string_view view(const json::string& text) {
   return {text.data(), text.size()};
-}
-
-// The fields are checked first: a broken picture is a mistake, a good one is what cannot be served.
-void refuse_image(JsonFields& image) {
-  FieldReport& report = image.report();
-  auto source = image.object("source");
-  if (!source) {
-    if (!report.failed()) {
-      report.fail(ApiErrorKind::missing_parameter, image.path_of("source") + " is required",
-                  image.path_of("source"));
-    }
-    return;
-  }
-  const std::string type = required_string(*source, "type");
-  if (type == "base64") {
-    required_string(*source, "media_type");
-    required_string(*source, "data");
-  } else if (type == "url") {
-    required_string(*source, "url");
-  } else if (type != "file") {
-    report.fail(ApiErrorKind::invalid_value,
-                fmt::format("{} is '{}', want base64, url or file", source->path_of("type"),
-                            type.substr(0, 64)),
-                source->path_of("type"));
-  }
-  report.fail(ApiErrorKind::unsupported_content,
-              fmt::format("{} is an image: this server reads text only", image.path()),
-              image.path());
 }
 
 std::string document_text(JsonFields& document, BlockContext context) {
@@ -160,7 +133,8 @@ std::optional<std::string> block_text(JsonFields& block, const std::string& type
     return added_tool_text(block, context);
   }
   if (type == "image") {
-    refuse_image(block);
+    refuse_media(block.path(), MediaKind::image,
+                 "only messages of users and results of tools can show one", block.report());
     return std::nullopt;
   }
   const json::value* text = block.find("text");
@@ -179,6 +153,22 @@ std::string text_of_blocks(const json::value& content, const std::string& path,
                    join(text, block_text(block, type, context).value_or(""), "\n");
                  });
   return text;
+}
+
+void add_blocks(const json::value& content, const std::string& path, BlockContext context,
+                ChatTurn& turn) {
+  bool follows_text = false;
+  for_each_block(content, path, context.report,
+                 [&](JsonFields& block, const std::string& type, bool) {
+                   if (type == "image") {
+                     add_media(turn, read_image_source(block));
+                     follows_text = false;
+                     return;
+                   }
+                   const std::string text = block_text(block, type, context).value_or("");
+                   join(turn.text, text, follows_text ? "\n" : "");
+                   follows_text = follows_text || !text.empty();
+                 });
 }
 
 std::string required_string(JsonFields& fields, std::string_view key) {

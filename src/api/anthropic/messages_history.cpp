@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "api/chat/media_parts.h"
 #include "api/tools/call_arguments.h"
 
 namespace sluice {
@@ -19,9 +20,10 @@ namespace json = boost::json;
 constexpr std::string_view kBlankLine = "\n\n";
 
 // What a result tells first when the call failed.
-std::string with_error_prefix(std::string text) {
-  constexpr std::string_view kError = "Error";
-  return text.starts_with(kError) ? text : "Error: " + text;
+void add_error_prefix(ChatTurn& turn) {
+  if (!turn.text.starts_with("Error")) {
+    prepend_text(turn, "Error: ");
+  }
 }
 
 // "x-anthropic-billing-header: cc_version=...; cch=...;" and the empty lines after it.
@@ -72,7 +74,7 @@ class MessageReader {
     for (Result& result : results_) {
       turns.push_back(std::move(result.turn));
     }
-    const bool says_nothing = turn_.role == TurnRole::user && turn_.text.empty() &&
+    const bool says_nothing = turn_.role == TurnRole::user && turn_.is_empty() &&
                               (!results_.empty() || !system_.text.empty());
     if (!says_nothing) {
       turns.push_back(std::move(turn_));
@@ -103,12 +105,17 @@ class MessageReader {
       if (const json::value* content = block.find("content")) {
         system_ = read_anthropic_system(*content, block.path_of("content"), context_);
       }
+    } else if (!assistant && type == "image") {
+      turn_.text += std::exchange(apart_, false) ? kBlankLine : "";
+      add_media(turn_, read_image_source(block));
+      mark_end(turn_, marked);
     } else {
-      // Text goes on where it stopped; other blocks are paragraphs of their own.
+      // Text and pictures go on where they stopped; other blocks are paragraphs of their own.
       const bool apart = type != "text";
       const auto text = block_text(block, type, context_);
       if (text && !text->empty()) {
-        join(turn_.text, *text, apart || apart_ ? kBlankLine : "");
+        turn_.text += !turn_.is_empty() && (apart || apart_) ? kBlankLine : "";
+        turn_.text += *text;
         apart_ = apart;
       }
       mark_end(turn_, marked);
@@ -135,10 +142,10 @@ class MessageReader {
                   .number = results_.size(),
                   .turn = {.role = TurnRole::tool}};
     if (const json::value* content = block.find("content")) {
-      result.turn.text = text_of_blocks(*content, block.path_of("content"), context_);
+      add_blocks(*content, block.path_of("content"), context_, result.turn);
     }
     if (block.boolean("is_error").value_or(false)) {
-      result.turn.text = with_error_prefix(std::move(result.turn.text));
+      add_error_prefix(result.turn);
     }
     mark_end(result.turn, marked);
     results_.push_back(std::move(result));

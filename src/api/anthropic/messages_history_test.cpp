@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "api/chat/test_turns.h"
 #include "api/fields/json_text.h"
 
 namespace sluice {
@@ -21,7 +22,7 @@ std::string turns_of(const std::string& messages) {
     text += text.empty() ? "" : "|";
     text += "suat"[static_cast<std::size_t>(turn.role)];
     text += turn.reasoning.empty() ? "" : "(" + turn.reasoning + ")";
-    text += ":" + turn.text + (turn.calls.empty() ? "" : to_json(turn.calls));
+    text += ":" + shown_text(turn) + (turn.calls.empty() ? "" : to_json(turn.calls));
   }
   return text;
 }
@@ -70,9 +71,9 @@ TEST(AnthropicBlocks, WhatCannotBeShownIsRefused) {
                           R"("application/pdf","data":"AA=="}})")),
             "error messages[0].content[0]: messages[0].content[0] has a source of type 'base64': "
             "this server reads documents of type 'text' or 'content' only");
-  EXPECT_EQ(turns_of(user(R"({"type":"image","source":{"type":"url","url":"http://x/a.png"}})")),
-            "error messages[0].content[0]: messages[0].content[0] is an image: this server reads "
-            "text only");
+  EXPECT_EQ(turns_of(user(R"({"type":"image","source":{"type":"file","file_id":"f"}})")),
+            "error messages[0].content[0].source: messages[0].content[0].source names a file, but "
+            "this server keeps none");
   EXPECT_EQ(turns_of(user(R"({"type":"image","source":{"type":"base64","data":"AA=="}})")),
             "error messages[0].content[0].source.media_type: "
             "messages[0].content[0].source.media_type is required");
@@ -81,6 +82,61 @@ TEST(AnthropicBlocks, WhatCannotBeShownIsRefused) {
             "'disk', want base64, url or file");
   EXPECT_EQ(turns_of(user(R"({"type":"image"})")),
             "error messages[0].content[0].source: messages[0].content[0].source is required");
+}
+
+const std::string kImage =
+    R"({"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}})";
+
+TEST(AnthropicImages, StayAtTheirPlaces) {
+  EXPECT_EQ(turns_of(user(text("a") + "," + kImage + "," + text("b"))), "u:a<I>b");
+  EXPECT_EQ(turns_of(user(kImage)), "u:<I>");
+  const std::string document = R"({"type":"document","source":{"type":"text","data":"D"}})";
+  EXPECT_EQ(turns_of(user(document + "," + kImage + "," + document)), "u:D\n\n<I>\n\nD");
+  EXPECT_EQ(turns_of("[" + message("user", kImage) + "," + message("user", text("b")) + "]"),
+            "u:<I>\n\nb");
+}
+
+TEST(AnthropicImages, StandInResultsOfTools) {
+  const std::string call = R"({"type":"tool_use","id":"toolu_1","name":"f","input":{}})";
+  const auto result = [&](const std::string& content, const std::string& more = "") {
+    return turns_of("[" + message("assistant", call) + "," +
+                    message("user", R"({"type":"tool_result","tool_use_id":"toolu_1")" + more +
+                                        R"(,"content":[)" + content + "]}," + text("go on")) +
+                    "]");
+  };
+  const std::string before =
+      R"(a:[{"id":"call_1","type":"function","function":{"name":"f","arguments":{}}}]|)";
+  EXPECT_EQ(result(text("a") + "," + text("b") + "," + kImage + "," + text("c")),
+            before + "t:a\nb<I>c|u:go on");
+  EXPECT_EQ(result(kImage), before + "t:<I>|u:go on");
+  EXPECT_EQ(result(kImage, R"(,"is_error":true)"), before + "t:Error: <I>|u:go on");
+}
+
+TEST(AnthropicImages, TellWhereTheirBytesAre) {
+  FieldReport report;
+  const ToolTexts tools;
+  const auto turns = read_anthropic_messages(
+      *parse_json(user(kImage + R"(,{"type":"image","source":{"type":"url","url":"http://x"}})")),
+      "messages", {tools, report});
+  ASSERT_FALSE(report.failed());
+  ASSERT_EQ(turns[0].media.size(), 2U);
+  const MediaSource& data = turns[0].media[0].source;
+  EXPECT_EQ(*data.texts.at(0), "AA==");
+  EXPECT_TRUE(data.base64_only);
+  EXPECT_EQ(data.path, "messages[0].content[0].source.data");
+  const MediaSource& url = turns[0].media[1].source;
+  EXPECT_EQ(*url.texts.at(0), "http://x");
+  EXPECT_FALSE(url.base64_only);
+}
+
+TEST(AnthropicImages, CannotStandElsewhere) {
+  const std::string refused = "error messages[0].content[0]: messages[0].content[0] is an image";
+  EXPECT_EQ(turns_of("[" + message("system", kImage) + "]").rfind(refused, 0), 0U);
+  EXPECT_EQ(turns_of("[" + message("assistant", kImage) + "]").rfind(refused, 0), 0U);
+  const std::string document =
+      R"({"type":"document","source":{"type":"content","content":[)" + kImage + "]}}";
+  EXPECT_EQ(turns_of(user(document)).rfind("error messages[0].content[0].source.content[0]:", 0),
+            0U);
 }
 
 TEST(AnthropicBlocks, AssistantHistory) {

@@ -15,6 +15,23 @@ std::size_t before_white_space(std::string_view text, std::size_t offset) {
   return last == std::string_view::npos ? offset : last + 1;
 }
 
+// Where the mark's text goes: not before a picture that the mark comes after.
+std::size_t place_of(std::size_t mark, const ChatTurn& turn) {
+  std::size_t place = before_white_space(turn.text, mark);
+  for (const TurnMedia& media : turn.media) {
+    place = media.offset <= mark ? std::max(place, media.offset) : place;
+  }
+  return place;
+}
+
+void insert_mark(std::size_t mark, ChatTurn& turn) {
+  const std::size_t place = place_of(mark, turn);
+  turn.text.insert(place, kMarkText);
+  for (TurnMedia& media : turn.media) {
+    media.offset += media.offset > mark ? kMarkText.size() : 0;
+  }
+}
+
 }  // namespace
 
 bool has_cache_marks(const std::vector<ChatTurn>& turns) {
@@ -25,7 +42,7 @@ std::vector<ChatTurn> with_mark_texts(const std::vector<ChatTurn>& turns) {
   std::vector<ChatTurn> marked = turns;
   for (ChatTurn& turn : marked) {
     for (const std::size_t mark : std::views::reverse(turn.cache_marks)) {
-      turn.text.insert(before_white_space(turn.text, mark), kMarkText);
+      insert_mark(mark, turn);
     }
   }
   return marked;

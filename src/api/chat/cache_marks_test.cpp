@@ -52,6 +52,15 @@ TEST(CacheMarks, AMarkThatChangesThePromptDoesNotCount) {
   EXPECT_LE(before_marks(turns).size(), 1U);  // the template trims what is before the mark
 }
 
+TEST(CacheMarks, AMarkOnAPictureComesAfterIt) {
+  const TurnMedia image{.offset = 5, .source = {}};
+  const std::string turn = "<|im_start|>user\nLook <|vision_start|><|image_pad|><|vision_end|>";
+  EXPECT_EQ(before_marks({{.text = "Look ", .cache_marks = {5}, .media = {image}}}),
+            std::vector<std::string>{turn});
+  EXPECT_EQ(before_marks({{.text = "Look at", .cache_marks = {4, 7}, .media = {image}}}),
+            (std::vector<std::string>{"<|im_start|>user\nLook", turn + "at"}));
+}
+
 TEST(CacheMarks, OnlyTheLastOnesAreUsed) {
   std::vector<ChatTurn> turns{{.role = TurnRole::user, .text = std::string(20, 'a')}};
   for (std::size_t i = 1; i <= 20; ++i) {

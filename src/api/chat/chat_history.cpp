@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/json/value_to.hpp>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -108,6 +109,27 @@ TurnContinuation make_continuation(ChatTurn turn) {
   return {{}, std::string(text), true};
 }
 
+json::value template_content(const ChatTurn& turn) {
+  if (turn.media.empty()) {
+    return json::string(turn.text);
+  }
+  json::array parts;
+  std::size_t done = 0;
+  const auto add_text = [&](std::size_t end) {
+    if (end > done) {
+      parts.push_back(json::object{{"type", "text"}, {"text", turn.text.substr(done, end - done)}});
+      done = end;
+    }
+  };
+  for (const TurnMedia& media : turn.media) {
+    add_text(media.offset);
+    const bool is_image = media.source.kind == MediaKind::image;
+    parts.push_back(json::object{{"type", is_image ? "image" : "video"}});
+  }
+  add_text(turn.text.size());
+  return parts;
+}
+
 }  // namespace
 
 ChatHistory normalise_turns(std::vector<ChatTurn> turns, const HistoryOptions& options) {
@@ -137,7 +159,7 @@ json::array template_messages(const std::vector<ChatTurn>& turns) {
   for (const ChatTurn& turn : turns) {
     const std::string_view role = kNames[static_cast<std::size_t>(turn.role)];
     json::object message{{"role", json::string_view(role.data(), role.size())},
-                         {"content", turn.text}};
+                         {"content", template_content(turn)}};
     if (turn.role == TurnRole::assistant) {
       // Always a string: without one the template looks for tags in the content.
       message["reasoning_content"] = turn.reasoning;
@@ -148,6 +170,14 @@ json::array template_messages(const std::vector<ChatTurn>& turns) {
     messages.push_back(std::move(message));
   }
   return messages;
+}
+
+std::vector<MediaSource> media_of(const std::vector<ChatTurn>& turns) {
+  std::vector<MediaSource> sources;
+  for (const ChatTurn& turn : turns) {
+    std::ranges::transform(turn.media, std::back_inserter(sources), &TurnMedia::source);
+  }
+  return sources;
 }
 
 std::vector<HistoryCall> history_calls(const std::vector<ChatTurn>& turns) {

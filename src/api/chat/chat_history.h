@@ -46,10 +46,14 @@ struct HistoryOptions {
   bool hoist_system = false;
 };
 
+// The pictures and videos of all turns, in the order in which the template shows them.
+std::vector<MediaSource> media_of(const std::vector<ChatTurn>& turns);
+
 // Orders and folds the turns as described above.
 ChatHistory normalise_turns(std::vector<ChatTurn> turns, const HistoryOptions& options);
 
-// The "messages" variable of the template.
+// The "messages" variable of the template. What shows pictures or videos is a list of parts, all
+// else a string.
 boost::json::array template_messages(const std::vector<ChatTurn>& turns);
 
 }  // namespace sluice

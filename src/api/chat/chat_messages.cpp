@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "api/chat/media_parts.h"
 #include "api/fields/json_text.h"
 #include "api/tools/call_arguments.h"
 
@@ -30,9 +31,8 @@ constexpr std::array<RoleName, 6> kRoles{{{"system", TurnRole::system},
                                           {"tool", TurnRole::tool},
                                           {"function", TurnRole::tool}}};
 
-constexpr std::array<std::string_view, 10> kMediaTypes{
-    "image_url",   "input_image", "image", "video_url",  "video",
-    "input_video", "input_audio", "audio", "input_file", "file"};
+constexpr std::array<std::string_view, 4> kUnreadTypes{"input_audio", "audio", "input_file",
+                                                       "file"};
 
 std::string_view view(const json::string& text) {
   return {text.data(), text.size()};
@@ -51,8 +51,9 @@ std::optional<std::string> first_string(JsonFields& fields,
   return found;
 }
 
-void add_text(ChatTurn& turn, std::string_view text, bool first) {
-  if (turn.role == TurnRole::tool && !first) {
+// `follows_text`: the part before is text as well.
+void add_text(ChatTurn& turn, std::string_view text, bool follows_text) {
+  if (turn.role == TurnRole::tool && follows_text) {
     turn.text += '\n';
   }
   turn.text += text;
@@ -64,10 +65,23 @@ bool is_marked(JsonFields& fields) {
   return fields.has("cache_control") || breakpoint;
 }
 
-void read_part(const json::value& value, const std::string& path, bool first, ChatTurn& turn,
+void read_media(JsonFields& part, MediaKind kind, ChatTurn& turn) {
+  FieldReport& report = part.report();
+  if (turn.role != TurnRole::user && turn.role != TurnRole::tool) {
+    refuse_media(part.path(), kind, "only messages of users and tools can show one", report);
+    return;
+  }
+  MediaSource source = read_media_part(part, kind);
+  const bool marked = is_marked(part);
+  part.ignore_rest();
+  add_media(turn, std::move(source));
+  mark_end(turn, marked);
+}
+
+void read_part(const json::value& value, const std::string& path, bool follows_text, ChatTurn& turn,
                FieldReport& report) {
   if (value.is_string()) {
-    add_text(turn, view(value.get_string()), first);
+    add_text(turn, view(value.get_string()), follows_text);
     return;
   }
   if (!value.is_object()) {
@@ -77,9 +91,14 @@ void read_part(const json::value& value, const std::string& path, bool first, Ch
   }
   JsonFields part(value.get_object(), path, report);
   const std::string type = part.string("type").value_or("text");
-  if (std::find(kMediaTypes.begin(), kMediaTypes.end(), type) != kMediaTypes.end()) {
+  if (const auto kind = media_kind_of(type)) {
+    read_media(part, *kind, turn);
+    return;
+  }
+  if (std::ranges::find(kUnreadTypes, type) != kUnreadTypes.end()) {
     report.fail(ApiErrorKind::unsupported_content,
-                fmt::format("{} is of type '{}': this server reads text only", path, type), path);
+                fmt::format("{} is of type '{}', which this server does not read", path, type),
+                path);
     return;
   }
   std::optional<std::string> text;
@@ -102,7 +121,7 @@ void read_part(const json::value& value, const std::string& path, bool first, Ch
   if (is_reasoning && turn.role == TurnRole::assistant) {
     turn.reasoning += *text;
   } else {
-    add_text(turn, *text, first);
+    add_text(turn, *text, follows_text);
     mark_end(turn, marked);
   }
 }
@@ -125,8 +144,11 @@ void read_content(JsonFields& message, ChatTurn& turn) {
     return;
   }
   const json::array& parts = content->get_array();
+  std::size_t media_before = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    read_part(parts[i], fmt::format("{}[{}]", path, i), i == 0, turn, message.report());
+    const bool follows_text = i > 0 && turn.media.size() == media_before;
+    media_before = turn.media.size();
+    read_part(parts[i], fmt::format("{}[{}]", path, i), follows_text, turn, message.report());
   }
 }
 

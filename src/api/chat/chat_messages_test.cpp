@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "api/chat/chat_history.h"
+#include "api/chat/test_turns.h"
 #include "api/fields/json_text.h"
 
 namespace sluice {
@@ -22,7 +23,7 @@ std::string turns_of(const std::string& messages, const HistoryOptions& options 
     text += text.empty() ? "" : "|";
     text += "suat"[static_cast<std::size_t>(turn.role)];
     text += turn.reasoning.empty() ? "" : "(" + turn.reasoning + ")";
-    text += ":" + turn.text + (turn.calls.empty() ? "" : to_json(turn.calls));
+    text += ":" + shown_text(turn) + (turn.calls.empty() ? "" : to_json(turn.calls));
   }
   if (history.continuation) {
     text += "|>(" + history.continuation->reasoning + ")" + history.continuation->text +
@@ -151,13 +152,136 @@ TEST(ChatTurns, ErrorsNameThePath) {
   EXPECT_EQ(turns_of(R"([{"role":"user","content":[{"type":"text"}]}])")
                 .rfind("error messages[0].content[0].text:", 0),
             0U);
+}
+
+std::string user(const std::string& parts) {
+  return R"([{"role":"user","content":[)" + parts + "]}]";
+}
+
+std::string part(const std::string& text) {
+  return R"({"type":"text","text":")" + text + "\"}";
+}
+
+constexpr const char* kImage = R"({"type":"image_url","image_url":{"url":"data:x"}})";
+constexpr const char* kVideo = R"({"type":"video_url","video_url":"data:y"})";
+
+TEST(ChatMedia, StaysAtItsPlaceInTheText) {
+  EXPECT_EQ(turns_of(user(part("a") + "," + kImage + "," + part("b") + "," + kVideo)),
+            "u:a<I>b<V>");
+  EXPECT_EQ(turns_of(user(std::string(kImage) + "," + kImage)), "u:<I><I>");
+  const std::string result = std::string(R"([{"role":"user","content":"q"},)") +
+                             R"({"role":"tool","content":[)" + part("a") + "," + part("b") + "," +
+                             kImage + "," + part("c") + "," + part("d") + "]}]";
+  EXPECT_EQ(turns_of(result), "u:q|t:a\nb<I>c\nd");
+}
+
+TEST(ChatMedia, FollowsTheTextThatSystemMessagesJoin) {
+  const std::string later = std::string("[") + R"({"role":"user","content":"q"},)" +
+                            R"({"role":"assistant","content":"a"},)" +
+                            R"({"role":"system","content":"S"},{"role":"user","content":[)" +
+                            kImage + "," + part("r") + "]}," +
+                            R"({"role":"system","content":"T"}])";
+  EXPECT_EQ(turns_of(later), "u:q|a:a|u:S\n\n<I>r\n\nT");
+}
+
+TEST(ChatMedia, OnlyUsersAndToolsCanShowIt) {
+  for (const std::string role : {"system", "developer", "assistant"}) {
+    const std::string message =
+        R"([{"role":")" + role + R"(","content":[)" + kImage + R"(]},{"role":"user"}])";
+    EXPECT_EQ(turns_of(message).rfind("error messages[0].content[0]:", 0), 0U) << role;
+  }
+}
+
+// The one picture or video of a user's message, or the path of the error.
+MediaSource source_of(const std::string& json, std::string* error = nullptr) {
   FieldReport report;
-  read_chat_turns(
-      *parse_json(R"([{"role":"user","content":[{"type":"image_url","image_url":"x"}]}])"),
-      "messages", report);
-  ASSERT_TRUE(report.failed());
-  EXPECT_EQ(report.error().kind, ApiErrorKind::unsupported_content);
-  EXPECT_EQ(report.error().param, "messages[0].content[0]");
+  const auto turns = read_chat_turns(*parse_json(user(json)), "messages", report);
+  if (error != nullptr) {
+    *error = report.failed() ? report.error().param : "";
+  } else {
+    EXPECT_FALSE(report.failed()) << json << report.error().message;
+  }
+  return turns.empty() || turns[0].media.empty() ? MediaSource{} : turns[0].media[0].source;
+}
+
+TEST(ChatMedia, EverySpellingOfAnImage) {
+  for (const std::string json :
+       {R"({"type":"image_url","image_url":{"url":"data:x"}})",
+        R"({"type":"image_url","image_url":"data:x"})",
+        R"({"type":"input_image","image_url":"data:x"})", R"({"type":"image","image":"data:x"})",
+        R"({"type":"image","image_url":{"url":"data:x"}})"}) {
+    const MediaSource source = source_of(json);
+    ASSERT_EQ(source.texts.size(), 1U) << json;
+    EXPECT_EQ(*source.texts[0], "data:x") << json;
+    EXPECT_EQ(source.kind, MediaKind::image);
+  }
+  const MediaSource image =
+      source_of(R"({"type":"image_url","image_url":{"url":"x","detail":"low"},"min_pixels":10,)"
+                R"("max_pixels":20})");
+  EXPECT_EQ(image.path, "messages[0].content[0].image_url.url");
+  EXPECT_EQ(image.detail, ImageDetail::low);
+  EXPECT_EQ(image.pixels_min, 10);
+  EXPECT_EQ(image.pixels_max, 20);
+  EXPECT_EQ(source_of(R"({"type":"input_image","image_url":"x","detail":"high"})").detail,
+            ImageDetail::high);
+}
+
+TEST(ChatMedia, VideosAndListsOfFrames) {
+  for (const std::string json :
+       {R"({"type":"video_url","video_url":{"url":"v"}})", R"({"type":"video","video":"v"})",
+        R"({"type":"input_video","video_url":"v"})", R"({"type":"video","video":{"url":"v"}})"}) {
+    const MediaSource source = source_of(json);
+    ASSERT_EQ(source.texts.size(), 1U) << json;
+    EXPECT_EQ(source.kind, MediaKind::video);
+    EXPECT_FALSE(source.is_frames);
+  }
+  const MediaSource frames =
+      source_of(R"({"type":"video","video":["a",{"url":"b"}],"fps":1.5,"max_frames":8})");
+  ASSERT_EQ(frames.texts.size(), 2U);
+  EXPECT_EQ(*frames.texts[1], "b");
+  EXPECT_TRUE(frames.is_frames);
+  EXPECT_EQ(frames.frames_per_second, 1.5);
+  EXPECT_EQ(frames.frames_max, 8);
+  EXPECT_EQ(frames.path, "messages[0].content[0].video");
+}
+
+TEST(ChatMedia, ErrorsNameThePath) {
+  const auto error_of = [](const std::string& json) {
+    std::string path;
+    source_of(json, &path);
+    return path;
+  };
+  const std::string at = "messages[0].content[0]";
+  EXPECT_EQ(error_of(R"({"type":"image_url"})"), at + ".image_url");
+  EXPECT_EQ(error_of(R"({"type":"image_url","image_url":7})"), at + ".image_url");
+  EXPECT_EQ(error_of(R"({"type":"image_url","image_url":{}})"), at + ".image_url.url");
+  EXPECT_EQ(error_of(R"({"type":"image_url","image_url":{"url":7}})"), at + ".image_url.url");
+  EXPECT_EQ(error_of(R"({"type":"image_url","image_url":{"url":"x","detail":"odd"}})"),
+            at + ".image_url.detail");
+  EXPECT_EQ(error_of(R"({"type":"image","image":"x","min_pixels":0})"), at + ".min_pixels");
+  EXPECT_EQ(error_of(R"({"type":"image","image":"x","min_pixels":2,"max_pixels":1})"),
+            at + ".min_pixels");
+  EXPECT_EQ(error_of(R"({"type":"image","image":["x"]})"), at + ".image");
+  EXPECT_EQ(error_of(R"({"type":"video","video":[]})"), at + ".video");
+  EXPECT_EQ(error_of(R"({"type":"video","video":[7]})"), at + ".video[0]");
+  EXPECT_EQ(error_of(R"({"type":"video","video":"x","fps":0})"), at + ".fps");
+  EXPECT_EQ(error_of(R"({"type":"video","video":"x","max_frames":0})"), at + ".max_frames");
+  EXPECT_EQ(error_of(R"({"type":"input_image","file_id":"f"})"), at + ".file_id");
+  EXPECT_EQ(error_of(R"({"type":"input_audio","input_audio":{}})"), at);
+  EXPECT_EQ(error_of(R"({"type":"file","file":{}})"), at);
+}
+
+TEST(TemplateMessages, WhatShowsMediaIsAListOfParts) {
+  FieldReport report;
+  const auto turns =
+      read_chat_turns(*parse_json(user(part("a") + "," + kImage + "," + part("b") + "," + kVideo)),
+                      "messages", report);
+  EXPECT_EQ(to_json(template_messages(turns)),
+            R"([{"role":"user","content":[{"type":"text","text":"a"},{"type":"image"},)"
+            R"({"type":"text","text":"b"},{"type":"video"}]}])");
+  const auto media = media_of(turns);
+  ASSERT_EQ(media.size(), 2U);
+  EXPECT_EQ(*media[1].texts[0], "data:y");
 }
 
 TEST(TemplateMessages, ReasoningIsAlwaysAString) {

@@ -21,6 +21,7 @@ Result<ChatPrompt> make_chat_prompt(const ChatRequest& request, const ChatTempla
 
 void set_template_variables(boost::json::object variables, const std::vector<ChatTurn>& turns,
                             ChatRequest& request) {
+  request.media = media_of(turns);
   variables["messages"] = template_messages(turns);
   request.template_variables = to_json(variables);
   if (has_cache_marks(turns)) {

@@ -16,7 +16,8 @@ struct ChatPrompt {
 Result<ChatPrompt> make_chat_prompt(const ChatRequest& request, const ChatTemplate& chat_template,
                                     const Tokenizer& tokenizer);
 
-// Gives the request its variables: these, and the turns as "messages", with their marks.
+// Gives the request its variables: these, and the turns as "messages", with their marks; and the
+// pictures and videos of the turns.
 void set_template_variables(boost::json::object variables, const std::vector<ChatTurn>& turns,
                             ChatRequest& request);
 

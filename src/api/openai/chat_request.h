@@ -48,6 +48,7 @@ struct ChatRequest {
   std::string template_variables;  // JSON object: "messages", "tools", "enable_thinking", ...
   // The same with the texts of cache_marks.h in the messages; empty when nothing is marked.
   std::string marked_template_variables = {};
+  std::vector<MediaSource> media = {};  // in the order in which the prompt shows them
   ToolUse tool_use;
   std::vector<HistoryCall> history_calls;
   std::optional<TurnContinuation> continuation;

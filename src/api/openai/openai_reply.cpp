@@ -34,7 +34,7 @@ json::object usage_json(const AnswerUsage& usage) {
       {"completion_tokens", usage.completion_tokens},
       {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
       {"prompt_tokens_details",
-       json::object{{"cached_tokens", usage.cached_tokens}, {"image_tokens", 0}}},
+       json::object{{"cached_tokens", usage.cached_tokens}, {"image_tokens", usage.image_tokens}}},
       {"completion_tokens_details", json::object{{"reasoning_tokens", usage.reasoning_tokens},
                                                  {"accepted_prediction_tokens", 0},
                                                  {"rejected_prediction_tokens", 0}}}};

@@ -272,6 +272,9 @@ ApiResult<ResponsesRequest> ResponsesParser::parse(const ChatDefaults& defaults,
     ignored.push_back(paths_.source_of(path));
   }
   request_.chat.ignored = std::move(ignored);
+  for (MediaSource& media : request_.chat.media) {
+    media.path = paths_.source_of(media.path);
+  }
   return std::move(request_);
 }
 

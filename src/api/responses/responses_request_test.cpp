@@ -181,6 +181,23 @@ TEST(OpenaiResponses, WhatCannotBeHonouredIsRefused) {
   EXPECT_TRUE(parse(R"({"input":"x","background":false,"conversation":null,"n":1})"));
 }
 
+TEST(OpenaiResponses, PicturesKeepTheNamesOfTheirFields) {
+  const auto request = parse(R"({"input":[
+      {"role":"user","content":[{"type":"input_text","text":"x"},
+                                {"type":"input_image","image_url":"data:a","detail":"low"}]},
+      {"type":"function_call","call_id":"c","name":"f","arguments":"{}"},
+      {"type":"function_call_output","call_id":"c",
+       "output":[{"type":"input_image","image_url":"data:b"}]}]})");
+  ASSERT_TRUE(request) << request.error().message;
+  ASSERT_EQ(request->chat.media.size(), 2U);
+  EXPECT_EQ(request->chat.media[0].path, "input[0].content[1].image_url");
+  EXPECT_EQ(request->chat.media[0].detail, ImageDetail::low);
+  EXPECT_EQ(request->chat.media[1].path, "input[2].output[0].image_url");
+  EXPECT_EQ(*request->chat.media[1].texts.at(0), "data:b");
+  EXPECT_EQ(error_of(R"({"input":[{"role":"user","content":[{"type":"input_image"}]}]})").param,
+            "input[0].content[0].image_url");
+}
+
 TEST(OpenaiResponses, WhatHasNoEffectIsReported) {
   const auto request = parse(R"({"input":[{"type":"web_search_call","id":"ws"},
       {"role":"user","content":[{"type":"input_text","text":"x","odd":1}],"other":2}],

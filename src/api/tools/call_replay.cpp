@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "api/answer/call_markup.h"
+#include "api/chat/template_text.h"
 
 namespace sluice {
 namespace {
@@ -11,29 +12,6 @@ namespace {
 struct Span {
   std::size_t begin = 0;
   std::size_t end = 0;
-};
-
-// Finds spellings of control tokens that the template wrote, not a user.
-class TemplateText {
- public:
-  explicit TemplateText(const PromptText& prompt) : prompt_(prompt) {}
-
-  std::size_t find(std::string_view word, std::size_t from) const {
-    std::size_t at = prompt_.text.find(word, from);
-    while (at != std::string::npos && is_literal(at)) {
-      at = prompt_.text.find(word, at + 1);
-    }
-    return at;
-  }
-
- private:
-  bool is_literal(std::size_t at) const {
-    const auto after = std::ranges::upper_bound(prompt_.literal_ranges, at, {},
-                                                [](const auto& range) { return range.first; });
-    return after != prompt_.literal_ranges.begin() && at < (after - 1)->second;
-  }
-
-  const PromptText& prompt_;
 };
 
 std::vector<Span> find_calls(const PromptText& prompt) {
