@@ -8,9 +8,12 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <cstdio>
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,6 +35,7 @@ namespace json = boost::json;
 
 constexpr std::int64_t kDefaultContext = 8192;
 constexpr std::size_t kReuseBytes = std::size_t{1} << 30;  // earlier turns, already computed
+constexpr std::size_t kPictureBytes = std::size_t{64} << 20;
 constexpr const char* kDim = "\x1b[2m";
 constexpr const char* kPlain = "\x1b[0m";
 
@@ -100,33 +104,51 @@ class AnswerPrinter {
 
 class Conversation {
  public:
-  Conversation(const ChatOptions& options, const TextSide& text, const SamplingParams& sampling,
-               Engine& engine, SignalWatch& watch)
-      : options_(&options), text_(&text), sampling_(sampling), engine_(&engine), watch_(&watch) {
+  Conversation(const ChatOptions& options, const ModelConfig& config, const TextSide& text,
+               const SamplingParams& sampling, Engine& engine, SignalWatch& watch)
+      : options_(&options),
+        config_(&config),
+        text_(&text),
+        sampling_(sampling),
+        engine_(&engine),
+        watch_(&watch) {
     reset();
   }
 
   void reset() {
     messages_.clear();
+    pictures_.clear();
+    unsaid_ = 0;
     if (options_->system) {
       messages_.push_back(json::object{{"role", "system"}, {"content", *options_->system}});
     }
   }
 
-  // Answers one user message. After an Error the history is as it was before.
+  // The next message is about it, too.
+  void show(PictureInput picture) {
+    pictures_.push_back(std::move(picture));
+    ++unsaid_;
+  }
+
+  // Answers one user message. After an Error the history is as it was before, and pictures that
+  // were shown for this message are gone.
   Result<void> answer(const std::string& user_text) {
     const std::size_t turns = messages_.size();
-    messages_.push_back(json::object{{"role", "user"}, {"content", user_text}});
+    const std::size_t shown = std::exchange(unsaid_, 0);
+    messages_.push_back(
+        json::object{{"role", "user"}, {"content", user_content(user_text, shown)}});
     Result<void> done = answer_last();
     if (!done) {
       messages_.resize(turns);
+      pictures_.resize(pictures_.size() - shown);
     }
     return done;
   }
 
  private:
   Result<void> answer_last() {
-    EncodedPrompt prompt = SLUICE_TRY(encode_messages(messages_, options_->thinking, *text_));
+    EncodedPrompt prompt = SLUICE_TRY(
+        encode_messages(messages_, pictures_, options_->thinking, *text_, *config_));
     const std::int64_t room =
         engine_->config().context_max - static_cast<std::int64_t>(prompt.token_ids.size());
     if (room < 1) {
@@ -137,6 +159,7 @@ class Conversation {
     Request request;
     request.id = "chat";
     request.token_ids = std::move(prompt.token_ids);
+    request.vision = std::move(prompt.vision);
     request.sampling = sampling_;
     request.stop.tokens_max =
         options_->max_tokens == 0 ? room : std::min(room, options_->max_tokens);
@@ -160,22 +183,43 @@ class Conversation {
   }
 
   const ChatOptions* options_;
+  const ModelConfig* config_;
   const TextSide* text_;
   SamplingParams sampling_;
   Engine* engine_;
   SignalWatch* watch_;
   json::array messages_;
+  std::vector<PictureInput> pictures_;  // of all messages
+  std::size_t unsaid_ = 0;              // the last ones, of no message yet
 };
 
 void print_error(const Error& error) {
   print_note("sluice: error: {}\n", error.message);
 }
 
-// Reads and answers until the user leaves.
-int converse(Conversation& conversation, SignalWatch& watch) {
+// For the next message.
+void show_picture(const std::filesystem::path& file, const std::filesystem::path& model_directory,
+                  const ModelConfig& config, Conversation& conversation) {
+  const auto reader = PictureReader::open(model_directory, config);
+  auto picture = reader ? reader->read(file) : std::unexpected(reader.error());
+  if (!picture) {
+    print_error(picture.error());
+    return;
+  }
+  print_note("[picture {}: {} tokens; now say something about it]\n", file.filename().string(),
+             (*picture)->token_count());
+  conversation.show(*std::move(picture));
+}
+
+// Reads and answers until the user leaves. `show` is given the picture files.
+int converse(Conversation& conversation, SignalWatch& watch,
+             const std::function<void(const std::filesystem::path&)>& show) {
+  constexpr std::string_view kImage = "/image ";
   const bool prompts = isatty(STDIN_FILENO) == 1;
   if (prompts) {
-    print_note("Type a message. /reset forgets, /exit leaves, Ctrl-C stops an answer.\n");
+    print_note(
+        "Type a message. /image FILE (or a file dragged here) shows a picture, /reset forgets, "
+        "/exit leaves, Ctrl-C stops an answer.\n");
   }
   LineReader reader(watch);
   std::string line;
@@ -196,8 +240,12 @@ int converse(Conversation& conversation, SignalWatch& watch) {
     }
     if (line == "/reset") {
       conversation.reset();
+    } else if (const auto dropped = dropped_picture(line)) {
+      show(*dropped);
+    } else if (line.starts_with(kImage)) {
+      show(line.substr(kImage.size()));
     } else if (line.starts_with('/')) {
-      print_note("unknown command {}: there are /reset and /exit\n", line);
+      print_note("unknown command {}: there are /image FILE, /reset and /exit\n", line);
     } else if (!line.empty()) {
       if (const Result<void> answered = conversation.answer(line); !answered) {
         print_error(answered.error());
@@ -223,6 +271,7 @@ Result<int> run_chat(const ChatOptions& options) {
   engine_config.context_max = SLUICE_TRY(choose_context(options.context, kDefaultContext, config));
   engine_config.sequences_max = 1;
   engine_config.reuse_bytes = kReuseBytes;
+  engine_config.picture_bytes = kPictureBytes;
   engine_config.sampled_vocab_size = sampled_vocab_size(text, config);
   const ModelOptions model_options{.step_tokens_max = engine_config.prefill_step_max,
                                    .step_logit_rows_max = 1};
@@ -231,8 +280,10 @@ Result<int> run_chat(const ChatOptions& options) {
   const std::unique_ptr<SignalWatch> watch = SLUICE_TRY(SignalWatch::start());
   const std::unique_ptr<Engine> engine =
       SLUICE_TRY(start_engine(loaded->model(), engine_config, options.runtime.quiet));
-  Conversation conversation(options, text, sampling, *engine, *watch);
-  return converse(conversation, *watch);
+  Conversation conversation(options, config, text, sampling, *engine, *watch);
+  return converse(conversation, *watch, [&](const std::filesystem::path& file) {
+    show_picture(file, directory, config, conversation);
+  });
 }
 
 }  // namespace

@@ -160,10 +160,11 @@ json::object answer_to_json(const Answer& answer, const GenerationFinished& fini
 }
 
 Request make_request(const GenerateOptions& options, const GenerationConfig& generation,
-                     std::vector<TokenId> token_ids, const SamplingParams& sampling) {
+                     EncodedPrompt prompt, const SamplingParams& sampling) {
   Request request;
   request.id = "generate";
-  request.token_ids = std::move(token_ids);
+  request.token_ids = std::move(prompt.token_ids);
+  request.vision = std::move(prompt.vision);
   request.sampling = sampling;
   request.sampling.logprobs = options.logprobs;
   request.stop.tokens_max = options.max_tokens;
@@ -216,18 +217,19 @@ Result<int> run_generate(const GenerateOptions& options) {
   const std::filesystem::path directory = options.runtime.model;
   const ModelConfig config = SLUICE_TRY(load_model_config(directory));
   const TextSide text = SLUICE_TRY(load_text_side(directory, config));
-  std::vector<TokenId> token_ids = SLUICE_TRY(make_prompt(options.prompt, text, config));
+  EncodedPrompt prompt = SLUICE_TRY(make_prompt(options.prompt, directory, text, config));
   const SamplingParams sampling = SLUICE_TRY(resolve_sampling(options.sampling, text.generation));
 
   EngineConfig engine_config;
   engine_config.context_max =
-      SLUICE_TRY(generate_context(options, static_cast<std::int64_t>(token_ids.size()), config));
+      SLUICE_TRY(generate_context(options, std::ssize(prompt.token_ids), config));
   engine_config.sequences_max = 1;
   engine_config.prefill_step_max = options.prefill_step;
   engine_config.sampled_vocab_size = sampled_vocab_size(text, config);
 
   const ModelOptions model_options{.step_tokens_max = options.prefill_step,
-                                   .step_logit_rows_max = 1};
+                                   .step_logit_rows_max = 1,
+                                   .vision = !prompt.vision.empty()};
   const std::unique_ptr<LoadedModel> loaded =
       SLUICE_TRY(LoadedModel::load(directory, config, options.runtime, model_options));
   const std::unique_ptr<SignalWatch> watch = SLUICE_TRY(SignalWatch::start());
@@ -236,7 +238,7 @@ Result<int> run_generate(const GenerateOptions& options) {
 
   Answer answer(text, options);
   const GenerationEnd end = SLUICE_TRY(run_generation(
-      *engine, make_request(options, text.generation, std::move(token_ids), sampling), *watch,
+      *engine, make_request(options, text.generation, std::move(prompt), sampling), *watch,
       [&answer](const TokenEvent& event) { return answer.append(event); }));
   return report(answer, end, options, loaded->load_seconds());
 }

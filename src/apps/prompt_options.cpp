@@ -7,6 +7,7 @@
 #include <boost/json/serialize.hpp>
 
 #include "api/chat/chat_prompt.h"
+#include "api/chat/vision_prompt.h"
 #include "apps/options.h"
 #include "platform/mapped_file.h"
 
@@ -25,13 +26,42 @@ Result<const Tokenizer*> need_tokenizer(const TextSide& text) {
   return &*text.tokenizer;
 }
 
-Result<std::vector<TokenId>> encode_chat(const PromptOptions& options, const TextSide& text) {
+Result<EncodedPrompt> encode_chat(const PromptOptions& options,
+                                  const std::filesystem::path& model_directory,
+                                  const TextSide& text, const ModelConfig& config) {
+  std::vector<PictureInput> pictures;
+  if (!options.images.empty()) {
+    const PictureReader reader = SLUICE_TRY(PictureReader::open(model_directory, config));
+    for (const std::string& image : options.images) {
+      pictures.push_back(SLUICE_TRY(reader.read(image)));
+    }
+  }
   json::array messages;
   if (options.system) {
     messages.push_back(json::object{{"role", "system"}, {"content", *options.system}});
   }
-  messages.push_back(json::object{{"role", "user"}, {"content", *options.chat}});
-  return SLUICE_TRY(encode_messages(messages, options.thinking, text)).token_ids;
+  messages.push_back(
+      json::object{{"role", "user"}, {"content", user_content(*options.chat, pictures.size())}});
+  return encode_messages(messages, pictures, options.thinking, text, config);
+}
+
+// The prompt with the rows of every picture in place of its placeholder.
+Result<EncodedPrompt> place_pictures(const PromptText& prompt,
+                                     std::span<const PictureInput> pictures,
+                                     const Tokenizer& tokenizer, const ModelConfig& config) {
+  std::vector<PromptMedia> media;
+  for (const PictureInput& picture : pictures) {
+    media.push_back({.kind = MediaKind::image, .pictures = {{picture->token_count()}}});
+  }
+  const VisionText shown = SLUICE_TRY(VisionText::make(prompt, media));
+  const std::vector<TokenId> token_ids = SLUICE_TRY(tokenizer.encode(shown.prompt()));
+  VisionTokens tokens = SLUICE_TRY(repeat_placeholders(
+      token_ids, media, {.image = config.image_token_id, .video = config.video_token_id}));
+  EncodedPrompt encoded{.token_ids = std::move(tokens.token_ids)};
+  for (std::size_t i = 0; i < pictures.size(); ++i) {
+    encoded.vision.push_back({.position = tokens.pictures[i].position, .input = pictures[i]});
+  }
+  return encoded;
 }
 
 }  // namespace
@@ -46,6 +76,10 @@ void add_prompt_options(CLI::App& command, PromptOptions& options, bool text) {
         source->add_option("--chat", options.chat, "A user message to answer")->type_name("TEXT");
     command.add_option("--system", options.system, "System message for --chat")
         ->type_name("TEXT")
+        ->needs(chat);
+    command.add_option("--image", options.images, "Picture to show before the message; repeatable")
+        ->type_name("FILE")
+        ->allow_extra_args(false)
         ->needs(chat);
     add_thinking_option(command, options.thinking);
   }
@@ -64,9 +98,11 @@ void add_thinking_option(CLI::App& command, std::optional<bool>& thinking) {
       ->excludes("--thinking");
 }
 
-Result<std::vector<TokenId>> make_prompt(const PromptOptions& options, const TextSide& text,
-                                         const ModelConfig& config) {
-  std::vector<TokenId> token_ids;
+Result<EncodedPrompt> make_prompt(const PromptOptions& options,
+                                  const std::filesystem::path& model_directory,
+                                  const TextSide& text, const ModelConfig& config) {
+  EncodedPrompt encoded;
+  std::vector<TokenId>& token_ids = encoded.token_ids;
   if (options.token_ids) {
     token_ids = SLUICE_TRY(parse_token_ids(*options.token_ids, "--token-ids"));
   } else if (options.token_ids_file) {
@@ -74,7 +110,7 @@ Result<std::vector<TokenId>> make_prompt(const PromptOptions& options, const Tex
         SLUICE_TRY(read_text_file(*options.token_ids_file, kPromptFileBytesMax));
     token_ids = SLUICE_TRY(parse_token_ids(content, *options.token_ids_file));
   } else if (options.chat) {
-    token_ids = SLUICE_TRY(encode_chat(options, text));
+    encoded = SLUICE_TRY(encode_chat(options, model_directory, text, config));
   } else {
     const Tokenizer* tokenizer = SLUICE_TRY(need_tokenizer(text));
     const std::string prompt =
@@ -87,11 +123,22 @@ Result<std::vector<TokenId>> make_prompt(const PromptOptions& options, const Tex
   }
   SLUICE_TRY(check_token_ids(token_ids, config.vocab_size,
                              options.token_ids_file ? *options.token_ids_file : "--token-ids"));
-  return token_ids;
+  return encoded;
 }
 
-Result<EncodedPrompt> encode_messages(const json::array& messages, std::optional<bool> thinking,
-                                      const TextSide& text) {
+json::value user_content(const std::string& text, std::size_t picture_count) {
+  if (picture_count == 0) {
+    return json::value(text);
+  }
+  json::array parts(picture_count, json::object{{"type", "image"}});
+  parts.push_back(json::object{{"type", "text"}, {"text", text}});
+  return parts;
+}
+
+Result<EncodedPrompt> encode_messages(const json::array& messages,
+                                      std::span<const PictureInput> pictures,
+                                      std::optional<bool> thinking, const TextSide& text,
+                                      const ModelConfig& config) {
   const Tokenizer* tokenizer = SLUICE_TRY(need_tokenizer(text));
   if (!text.chat_template) {
     return fail(ErrorCode::unsupported, "this model directory has no chat template");
@@ -102,7 +149,11 @@ Result<EncodedPrompt> encode_messages(const json::array& messages, std::optional
   }
   const PromptText prompt =
       SLUICE_TRY(text.chat_template->render(json::serialize(variables), *tokenizer));
-  return EncodedPrompt{SLUICE_TRY(tokenizer->encode(prompt)), ends_inside_reasoning(prompt)};
+  EncodedPrompt encoded =
+      pictures.empty() ? EncodedPrompt{.token_ids = SLUICE_TRY(tokenizer->encode(prompt))}
+                       : SLUICE_TRY(place_pictures(prompt, pictures, *tokenizer, config));
+  encoded.starts_inside_reasoning = ends_inside_reasoning(prompt);
+  return encoded;
 }
 
 }  // namespace sluice::apps

@@ -143,7 +143,8 @@ Result<int> run_score(const ScoreOptions& options) {
   const std::filesystem::path directory = options.runtime.model;
   const ModelConfig config = SLUICE_TRY(load_model_config(directory));
   const TextSide no_text;
-  const std::vector<TokenId> token_ids = SLUICE_TRY(make_prompt(options.prompt, no_text, config));
+  const std::vector<TokenId> token_ids =
+      SLUICE_TRY(make_prompt(options.prompt, directory, no_text, config)).token_ids;
   const auto token_count = static_cast<std::int64_t>(token_ids.size());
   SLUICE_TRY(check_context(token_count, config));
 
@@ -152,7 +153,7 @@ Result<int> run_score(const ScoreOptions& options) {
                                 : largest_step(token_count, config.vocab_size);
   const std::unique_ptr<LoadedModel> loaded = SLUICE_TRY(
       LoadedModel::load(directory, config, options.runtime,
-                        ModelOptions{.step_tokens_max = step, .step_logit_rows_max = step}));
+                        ModelOptions{.step_tokens_max = step, .step_logit_rows_max = step, .vision = false}));
   if (!options.runtime.quiet) {
     print_note("{}\n", describe_memory(loaded->model(), plan_score(loaded->model(), token_count)));
   }
