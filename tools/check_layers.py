@@ -36,6 +36,8 @@ THIRD_PARTY = {
     "immintrin.h": {"kernels", "platform"},
     "zlib.h": {"cache", "server"},
     "vips/": {"media"},
+    "libav": {"media"},
+    "libswscale/": {"media"},
     "openssl/": {"media"},
 }
 

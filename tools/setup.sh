@@ -34,7 +34,7 @@ fi
 
 packages=(g++ cmake ninja-build ccache ca-certificates
   "${boost[@]}" libfmt-dev zlib1g-dev libspdlog-dev libcli11-dev libgtest-dev libgmock-dev
-  pkg-config libvips-dev libssl-dev)
+  pkg-config libvips-dev libssl-dev libavformat-dev libavcodec-dev libswscale-dev)
 if [ "$purpose" = test ]; then
   packages+=(clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev libbenchmark-dev git python3 python3-venv)
 fi
@@ -66,8 +66,8 @@ if ! command -v dpkg-query >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>
   done
   [ ${#missing[@]} -eq 0 ] || die "this is not a Debian-like system and these programs are missing: ${missing[*]}" \
     "Needed: GCC 12 or newer, CMake 3.25, Ninja, Rust $rust_needed or newer, and the development files of" \
-    "Boost 1.81 (headers and JSON), fmt, zlib, spdlog, CLI11, GoogleTest, libvips 8.14, OpenSSL 3, pkg-config." \
-    "For ./test also clang 19 (clang, clang-tidy, clang-format), Google Benchmark, Python 3.11 with venv and Node $node_needed with npm."
+    "Boost 1.81 (headers and JSON), fmt, zlib, spdlog, CLI11, GoogleTest, libvips 8.14, FFmpeg 5.1, OpenSSL 3," \
+    "pkg-config. For ./test also clang 19 (clang, clang-tidy, clang-format), Google Benchmark, Python 3.11 with venv and Node $node_needed with npm."
   say "not a Debian-like system: using the installed compiler and libraries"
   exit 0
 fi
