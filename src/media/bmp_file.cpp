@@ -18,7 +18,6 @@ constexpr std::size_t kFileHeaderBytes = 14;
 constexpr std::size_t kDibHeaderBytesMin = 40;
 constexpr std::size_t kDibHeaderBytesMax = 124;
 constexpr std::size_t kMasksAt = kFileHeaderBytes + 40;
-constexpr std::size_t kDibWithMasksBytes = 52;
 constexpr std::size_t kDibWithAlphaMaskBytes = 56;
 constexpr std::uint32_t kUncompressed = 0;
 constexpr std::uint32_t kBitFields = 3;
