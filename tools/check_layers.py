@@ -38,7 +38,8 @@ THIRD_PARTY = {
     "vips/": {"media"},
     "libav": {"media"},
     "libswscale/": {"media"},
-    "openssl/": {"media"},
+    "boost/url": {"server"},
+    "openssl/": {"media", "server"},
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)

@@ -25,10 +25,10 @@ esac
 distribution="$( . /etc/os-release 2>/dev/null && printf '%s %s' "${ID:-unknown}" "${VERSION_ID:-}" || true)"
 
 # Debian 12's default Boost (1.74) has no Boost.JSON of the needed age: take 1.81 by name there.
-boost=(libboost-dev libboost-json-dev)
+boost=(libboost-dev libboost-json-dev libboost-url-dev)
 rust=(cargo rustc)
 if [ "$distribution" = "debian 12" ]; then
-  boost=(libboost1.81-dev libboost-json1.81-dev)
+  boost=(libboost1.81-dev libboost-json1.81-dev libboost-url1.81-dev)
   rust=(cargo-web rustc-web)  # a current toolchain; the package rustc is from 2022
 fi
 

@@ -19,6 +19,9 @@ enum class ApiErrorKind {
   invalid_value,
   unsupported_parameter,
   unsupported_content,
+  invalid_image,
+  image_too_large,
+  media_url_not_allowed,
   unsupported_tool,
   invalid_json_schema,  // or another grammar that cannot be compiled
   context_length_exceeded,

@@ -13,8 +13,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -66,6 +68,16 @@ Result<ServerConfig> make_server_config(const ServeOptions& options) {
                                 ? static_cast<std::size_t>(options.body_memory_mib) << 20
                                 : kBodiesAtOnce * config.body_bytes_max;
   config.cache_dir = options.cache_dir;
+  config.media.picture.encoded_bytes_max = static_cast<std::size_t>(options.image_mib_max) << 20;
+  config.media.picture.pixels_max = options.image_megapixels_max << 20;
+  if (!config.media.root.empty()) {
+    std::error_code error;
+    config.media.root = std::filesystem::canonical(config.media.root, error);
+    if (error) {
+      return fail(ErrorCode::io, fmt::format("--media-root {}: {}",
+                                             options.server.media.root.string(), error.message()));
+    }
+  }
   if (config.body_bytes_total < config.body_bytes_max) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("--body-memory {}: the largest body alone takes {} MiB (--max-body)",
@@ -93,9 +105,35 @@ Result<void> check_text_side(const std::filesystem::path& directory, const TextS
                           text.tokenizer ? "chat template" : "tokenizer.json"));
 }
 
+// How pictures come into prompts; none where the model, or the operator, wants text only. Errors:
+// unsupported (the tokenizer has other placeholders than the model), and those of its files.
+Result<std::optional<VisionModel>> load_vision_model(const ServeOptions& options,
+                                                     const std::filesystem::path& directory,
+                                                     const ModelConfig& config,
+                                                     const Tokenizer& tokenizer) {
+  if (!config.vision || options.no_vision) {
+    return std::nullopt;
+  }
+  for (const auto& [word, id] : {std::pair("<|image_pad|>", config.image_token_id),
+                                 std::pair("<|video_pad|>", config.video_token_id)}) {
+    const auto known = tokenizer.token_id(word);
+    if (known != id) {
+      return fail(
+          ErrorCode::unsupported,
+          fmt::format("{}: {} is token {} in config.json and {} in tokenizer.json; with "
+                      "--no-vision the model can be served",
+                      directory.string(), word, id, known ? std::to_string(*known) : "no token"));
+    }
+  }
+  return VisionModel{
+      .placeholders = {.image = config.image_token_id, .video = config.video_token_id},
+      .preprocessor = SLUICE_TRY(load_preprocessor_config(directory))};
+}
+
 // `text` has passed check_text_side().
 ServedModel make_served_model(const ServeOptions& options, const std::filesystem::path& directory,
-                              const LoadedModel& loaded, TextSide text) {
+                              const LoadedModel& loaded, TextSide text,
+                              std::optional<VisionModel> vision) {
   return ServedModel{.tokenizer = std::move(*text.tokenizer),
                      .chat_template = std::move(*text.chat_template),
                      .generation = std::move(text.generation),
@@ -105,6 +143,7 @@ ServedModel make_served_model(const ServeOptions& options, const std::filesystem
                      .quantisation = "none",
                      .fingerprint = model_fingerprint(loaded.checkpoint()),
                      .cache_identity = cache_identity(loaded.checkpoint(), loaded.table().name),
+                     .vision = std::move(vision),
                      .version = version(),
                      .build = version()};
 }
@@ -167,21 +206,25 @@ Result<int> run_serve(const ServeOptions& options) {
   SLUICE_TRY(check_cache_options(options));
   TextSide text = SLUICE_TRY(load_text_side(directory, config));
   SLUICE_TRY(check_text_side(directory, text));
+  auto vision = SLUICE_TRY(load_vision_model(options, directory, config, *text.tokenizer));
 
   EngineConfig engine_config = options.engine;
   engine_config.context_max =
       SLUICE_TRY(choose_context(options.engine.context_max, kDefaultContext, config));
   engine_config.sampled_vocab_size = sampled_vocab_size(text, config);
   engine_config.score_step_max = kScoreStep;
+  engine_config.picture_bytes = static_cast<std::size_t>(options.picture_mib) << 20;
   engine_config.reuse_bytes = static_cast<std::size_t>(options.cache_mib) << 20;
   const ModelOptions model_options{
       .step_tokens_max = engine_config.prefill_step_max + engine_config.sequences_max,
-      .step_logit_rows_max = engine_config.sequences_max + engine_config.score_step_max};
+      .step_logit_rows_max = engine_config.sequences_max + engine_config.score_step_max,
+      .vision = !options.no_vision};
   SLUICE_TRY(plan_memory(engine_config, CacheLayout::of(config), model_options, config.vocab_size));
   // Everything that can be wrong with the options is found before the weights are read.
   const std::unique_ptr<LoadedModel> loaded =
       SLUICE_TRY(LoadedModel::open(directory, config, options.runtime));
-  const ServedModel served = make_served_model(options, directory, *loaded, std::move(text));
+  const ServedModel served =
+      make_served_model(options, directory, *loaded, std::move(text), std::move(vision));
   std::unique_ptr<Engine> engine;
   const std::unique_ptr<HttpServer> server =
       SLUICE_TRY(HttpServer::create(server_config, engine_config, served));

@@ -132,6 +132,49 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
                 {0, 3600});
 }
 
+// Pictures and videos: whether, from where, how large.
+void add_media_options(CLI::App& command, ServeOptions& options) {
+  MediaConfig& media = options.server.media;
+  command.add_flag("--no-vision", options.no_vision,
+                   "Read text only, also where the model can see: less memory");
+  command
+      .add_option("--media-domains", media.domains,
+                  "Host whose http(s) URLs of pictures are fetched; may be repeated; without one "
+                  "none is")
+      ->type_name("HOST")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command
+      .add_option("--media-root", media.root,
+                  "Directory below which file: URLs of pictures are read; without it none is")
+      ->type_name("DIR")
+      ->check(CLI::ExistingDirectory);
+  check_integer(
+      *command.add_option("--max-images", media.items_max, "Pictures and videos of one request")
+           ->type_name("N")
+           ->capture_default_str(),
+      {1, 4096});
+  check_integer(*command
+                     .add_option("--max-image-size", options.image_mib_max,
+                                 "Largest file of a picture or video in MiB")
+                     ->type_name("N")
+                     ->capture_default_str(),
+                {1, 1024});
+  check_integer(*command
+                     .add_option("--max-image-pixels", options.image_megapixels_max,
+                                 "Largest picture in units of 2^20 pixels, before it is resized "
+                                 "for the model")
+                     ->type_name("N")
+                     ->capture_default_str(),
+                {1, 1024});
+  check_integer(*command
+                     .add_option("--picture-memory", options.picture_mib,
+                                 "MiB for encoded pictures kept for later requests; 0: none")
+                     ->type_name("N")
+                     ->capture_default_str(),
+                {0, std::int64_t{1} << 20});
+}
+
 // How conversations become prompts, and what requests leave open.
 void add_conversation_options(CLI::App& command, ServerConfig& server) {
   command
@@ -251,6 +294,7 @@ void add_serve_options(CLI::App& command, ServeOptions& options) {
   add_engine_options(command, options.engine);
   add_cache_options(command, options);
   add_server_options(command, options);
+  add_media_options(command, options);
   add_api_options(command, options.server);
   command
       .add_option("--log-level", options.log_level,

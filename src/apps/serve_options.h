@@ -24,6 +24,10 @@ struct ServeOptions {
   std::string api_key_file;
   std::int64_t body_mib_max = 128;
   std::int64_t body_memory_mib = 0;  // 0: kBodiesAtOnce of the largest
+  bool no_vision = false;            // pictures are refused, the encoder is not loaded
+  std::int64_t image_mib_max = 50;
+  std::int64_t image_megapixels_max = 48;
+  std::int64_t picture_mib = 256;  // for what the encoder made, kept for later requests
   std::int64_t cache_mib = 2048;
   std::string cache_dir;  // empty: no cache files
   std::string

@@ -15,6 +15,8 @@ namespace sluice {
 class BodyBudget;
 class CallMemory;
 class GrammarCache;
+class MediaLoader;
+class PlanPool;
 class ResponseStore;
 class RunningResponses;
 struct ThinkingTokens;
@@ -30,6 +32,8 @@ struct Backend {
   const BodyBudget* bodies = nullptr;
   CallMemory* calls = nullptr;
   GrammarCache* grammars = nullptr;
+  const MediaLoader* media = nullptr;
+  PlanPool* plans = nullptr;
   std::shared_ptr<const ThinkingTokens> thinking = nullptr;
 };
 

@@ -120,6 +120,11 @@ ApiResult<std::vector<TokenId>> common_tokens(const Backend& backend, const Http
                                               const std::string& source) {
   std::vector<TokenId> common;
   for (const ChatRequest& chat : chats) {
+    if (!chat.media.empty()) {
+      return api_fail(ApiErrorKind::unsupported_content,
+                      chat.media.front().path + " is a picture: only text can be pinned",
+                      chat.media.front().path);
+    }
     const auto encoded = encode_chat(backend, http, chat, source);
     if (!encoded) {
       return std::unexpected(encoded.error());

@@ -6,7 +6,7 @@
 
 #include "api/openai/chat_reply.h"
 #include "server/chat_plan.h"
-#include "server/generation_run.h"
+#include "server/plan_exchange.h"
 
 namespace sluice {
 namespace {
@@ -51,8 +51,7 @@ ApiResult<GenerationPlan> plan_completion(const Backend& backend, const HttpRequ
 }  // namespace
 
 void handle_chat_completions(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
-  start_generation(backend, exchange,
-                   plan_completion(backend, exchange->request(), exchange->take_body()));
+  generate_from(backend, exchange, ApiDialect::openai, plan_completion);
 }
 
 }  // namespace sluice

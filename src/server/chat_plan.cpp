@@ -1,6 +1,8 @@
 #include "server/chat_plan.h"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 #include <utility>
 
 #include "api/chat/cache_marks.h"
@@ -49,9 +51,23 @@ GenerationFields generation_of(const Backend& backend, const ChatRequest& reques
   return fields;
 }
 
+// The prompt as it is encoded, and as the template wrote it where pictures changed that.
+struct ShownPrompt {
+  PromptText text;
+  std::optional<VisionText> vision = std::nullopt;
+
+  const PromptText& encoded() const { return vision ? vision->prompt() : text; }
+};
+
+std::vector<PromptMedia> prompts_of(const std::vector<OpenedMedia>& media) {
+  std::vector<PromptMedia> prompts;
+  std::ranges::transform(media, std::back_inserter(prompts), &OpenedMedia::prompt);
+  return prompts;
+}
+
 // Marks are hints: whatever keeps them from being found is no error.
 std::vector<std::int64_t> marked_positions(const Backend& backend, const ChatRequest& request,
-                                           const std::string& prompt,
+                                           const ShownPrompt& prompt,
                                            const std::vector<TokenId>& token_ids) {
   if (request.marked_template_variables.empty()) {
     return {};
@@ -62,7 +78,59 @@ std::vector<std::int64_t> marked_positions(const Backend& backend, const ChatReq
   if (!marked) {
     return {};
   }
-  return token_positions(token_ids, prompt, marked_offsets(prompt, marked->text), tokenizer);
+  std::vector<std::size_t> offsets = marked_offsets(prompt.text.text, marked->text);
+  for (std::size_t& offset : offsets) {
+    offset = prompt.vision ? prompt.vision->moved(offset) : offset;
+  }
+  return token_positions(token_ids, prompt.encoded().text, offsets, tokenizer);
+}
+
+// Repeats the placeholders of a prompt that has one for each picture.
+Result<void> place_pictures(const Backend& backend, EncodedChat& chat) {
+  VisionTokens tokens = SLUICE_TRY(repeat_placeholders(chat.token_ids, prompts_of(chat.media),
+                                                       backend.model->vision->placeholders));
+  for (std::int64_t& position : chat.marked_positions) {
+    position = tokens.moved(position);
+  }
+  chat.token_ids = std::move(tokens.token_ids);
+  chat.pictures = std::move(tokens.pictures);
+  return {};
+}
+
+// What remembered calls became. One that contains a placeholder (models write strange things) is
+// left to the template, which writes it as characters.
+std::vector<ReplayedCall> replayed_calls(const Backend& backend, const HttpRequest& http,
+                                         const ChatRequest& request) {
+  const std::string owner = cache_owner(backend, request.generation, http);
+  std::vector<ReplayedCall> calls;
+  calls.reserve(request.history_calls.size());
+  for (const HistoryCall& call : request.history_calls) {
+    ReplayedCall known = backend.calls->find(owner, call.id, call.name, call.arguments);
+    const bool confuses =
+        known && !request.media.empty() && std::ranges::any_of(*known, [&](TokenId id) {
+          return backend.model->vision->placeholders.contains(id);
+        });
+    calls.push_back(confuses ? std::nullopt : std::move(known));
+  }
+  return calls;
+}
+
+ApiResult<std::vector<VisionSpan>> decode_pictures(const Backend& backend,
+                                                   const EncodedChat& encoded) {
+  auto inputs = backend.media->decode(encoded.media);
+  if (!inputs) {
+    return std::unexpected(std::move(inputs).error());
+  }
+  std::vector<VisionSpan> spans;
+  for (std::size_t i = 0; i < inputs->size(); ++i) {
+    const PlacedPicture& place = encoded.pictures.at(i);
+    if ((*inputs)[i]->token_count() != place.token_count) {
+      return api_fail(ApiErrorKind::invalid_image,
+                      "a picture has another size than its header says");
+    }
+    spans.push_back({.position = place.position, .input = std::move((*inputs)[i])});
+  }
+  return spans;
 }
 
 void add_stable_positions(const std::vector<std::int64_t>& positions, Request& request) {
@@ -78,25 +146,38 @@ void add_stable_positions(const std::vector<std::int64_t>& positions, Request& r
 ApiResult<EncodedChat> encode_chat(const Backend& backend, const HttpRequest& http,
                                    const ChatRequest& request, const std::string& param) {
   const Tokenizer& tokenizer = backend.model->tokenizer;
+  auto media = backend.media->open(request.media);
+  if (!media) {
+    return std::unexpected(std::move(media).error());
+  }
   auto prompt = make_chat_prompt(request, backend.model->chat_template, tokenizer);
   if (!prompt) {
     return std::unexpected(prompt_error(prompt.error(), param));
   }
-  const std::string owner = cache_owner(backend, request.generation, http);
-  std::vector<ReplayedCall> calls;
-  calls.reserve(request.history_calls.size());
-  for (const HistoryCall& call : request.history_calls) {
-    calls.push_back(backend.calls->find(owner, call.id, call.name, call.arguments));
+  ShownPrompt shown{.text = std::move(prompt->text)};
+  if (!media->empty()) {
+    auto vision = VisionText::make(shown.text, prompts_of(*media));
+    if (!vision) {
+      return std::unexpected(prompt_error(vision.error(), param));
+    }
+    shown.vision = std::move(*vision);
   }
-  auto token_ids = encode_prompt(prompt->text, calls, tokenizer);
+  auto token_ids =
+      encode_prompt(shown.encoded(), replayed_calls(backend, http, request), tokenizer);
   if (!token_ids) {
     return std::unexpected(prompt_error(token_ids.error(), param));
   }
-  auto marked = marked_positions(backend, request, prompt->text.text, *token_ids);
-  return EncodedChat{.text = std::move(prompt->text.text),
-                     .token_ids = std::move(*token_ids),
-                     .reasoning_open = prompt->reasoning_open,
-                     .marked_positions = std::move(marked)};
+  EncodedChat chat{.text = shown.encoded().text,
+                   .token_ids = std::move(*token_ids),
+                   .reasoning_open = prompt->reasoning_open,
+                   .media = std::move(*media)};
+  chat.marked_positions = marked_positions(backend, request, shown, chat.token_ids);
+  if (!chat.media.empty()) {
+    if (const auto placed = place_pictures(backend, chat); !placed) {
+      return std::unexpected(prompt_error(placed.error(), param));
+    }
+  }
+  return chat;
 }
 
 ApiResult<JsonAnswer> count_chat_tokens(const Backend& backend, const HttpRequest& http,
@@ -139,8 +220,13 @@ ApiResult<GenerationPlan> plan_chat(const Backend& backend, const HttpRequest& h
   if (const auto error = check_sequence_count(backend, plan, "n")) {
     return std::unexpected(*error);
   }
+  const auto pictures = decode_pictures(backend, encoded);
+  if (!pictures) {
+    return std::unexpected(pictures.error());
+  }
   for (PlannedSequence& sequence : plan.sequences) {
     sequence.opening = echo_of(request);
+    sequence.request.vision = *pictures;
     add_stable_positions(encoded.marked_positions, sequence.request);
   }
   if (!plan.sequences.empty()) {

@@ -8,7 +8,7 @@
 #include "api/openai/completions.h"
 #include "server/error_map.h"
 #include "server/generation_plan.h"
-#include "server/generation_run.h"
+#include "server/plan_exchange.h"
 #include "text/middle_tokens.h"
 
 namespace sluice {
@@ -159,8 +159,7 @@ ApiResult<GenerationPlan> plan_completion(const Backend& backend, const HttpRequ
 }  // namespace
 
 void handle_completions(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
-  start_generation(backend, exchange,
-                   plan_completion(backend, exchange->request(), exchange->take_body()));
+  generate_from(backend, exchange, ApiDialect::openai, plan_completion);
 }
 
 }  // namespace sluice

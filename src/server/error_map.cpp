@@ -37,6 +37,12 @@ ErrorClass class_of(ApiErrorKind kind) {
       return {400, kInvalidRequest, "unsupported_parameter", false};
     case ApiErrorKind::unsupported_content:
       return {400, kInvalidRequest, "unsupported_content", false};
+    case ApiErrorKind::invalid_image:
+      return {400, kInvalidRequest, "invalid_image", false};
+    case ApiErrorKind::image_too_large:
+      return {400, kInvalidRequest, "image_too_large", false};
+    case ApiErrorKind::media_url_not_allowed:
+      return {400, kInvalidRequest, "media_url_not_allowed", false};
     case ApiErrorKind::unsupported_tool:
       return {400, kInvalidRequest, "unsupported_tool", false};
     case ApiErrorKind::invalid_json_schema:

@@ -112,6 +112,9 @@ void GenerationRun::start() {
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     if (plan_.sequences[i].counts_prompt) {
       usage_.prompt_tokens += std::ssize(plan_.sequences[i].request.token_ids);
+      for (const VisionSpan& span : plan_.sequences[i].request.vision) {
+        usage_.image_tokens += span.input->token_count();
+      }
     }
   }
   if (plan_.stream) {

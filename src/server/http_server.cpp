@@ -26,6 +26,8 @@
 #include "server/engine_slot.h"
 #include "server/error_map.h"
 #include "server/http_connection.h"
+#include "server/media_loader.h"
+#include "server/plan_pool.h"
 #include "server/response_store.h"
 #include "server/router.h"
 #include "server/running_responses.h"
@@ -44,6 +46,8 @@ class HttpServer::Impl {
         engine_(engine),
         grammars_(model.tokenizer, model.generation.eos_token_ids,
                   [this](double seconds) { metrics_.grammar_compiled(seconds); }),
+        plans_({.bytes_max = std::max(config.body_bytes_total, config.body_bytes_max)}),
+        media_(config_.media, model.vision, plans_.stopping()),
         io_(std::max(config.threads, 1)),
         acceptor_(asio::make_strand(io_)),
         accept_pause_(acceptor_.get_executor()),
@@ -57,7 +61,9 @@ class HttpServer::Impl {
                  .metrics = &metrics_,
                  .bodies = &body_budget_,
                  .calls = &calls_,
-                 .grammars = &grammars_} {}
+                 .grammars = &grammars_,
+                 .media = &media_,
+                 .plans = &plans_} {}
 
   ~Impl() {
     const std::lock_guard lock(connections_mutex_);
@@ -105,6 +111,8 @@ class HttpServer::Impl {
   std::map<HttpConnection*, std::weak_ptr<HttpConnection>> connections_;
   bool closing_ = false;
   GrammarCache grammars_;
+  PlanPool plans_;
+  MediaLoader media_;
   asio::io_context io_;
   tcp::acceptor acceptor_;
   asio::steady_timer accept_pause_;
@@ -266,6 +274,7 @@ void HttpServer::Impl::on_stop() {
   }
   if (stop_count_ > 2) {
     drain_timer_.cancel();
+    plans_.stop();
     for_each_connection(&HttpConnection::close_now);
     return;
   }
@@ -292,6 +301,7 @@ void HttpServer::Impl::on_stop() {
 // What is still being answered ends with an error; clients get a moment to take it.
 void HttpServer::Impl::end_answers() {
   constexpr std::chrono::seconds kLastWords{2};
+  plans_.stop();
   for_each_connection(&HttpConnection::drain_now);
   drain_timer_.expires_after(kLastWords);
   drain_timer_.async_wait([this](const boost::system::error_code& error) {

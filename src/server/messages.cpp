@@ -5,7 +5,7 @@
 #include "api/anthropic/messages_reply.h"
 #include "api/anthropic/messages_request.h"
 #include "server/chat_plan.h"
-#include "server/generation_run.h"
+#include "server/plan_exchange.h"
 
 namespace sluice {
 namespace {
@@ -61,14 +61,11 @@ ApiResult<JsonAnswer> count_tokens(const Backend& backend, const HttpRequest& ht
 }  // namespace
 
 void handle_messages(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
-  start_generation(backend, exchange,
-                   plan_messages(backend, exchange->request(), exchange->take_body()),
-                   ApiDialect::anthropic);
+  generate_from(backend, exchange, ApiDialect::anthropic, plan_messages);
 }
 
 void handle_count_tokens(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
-  reply_json(exchange, count_tokens(backend, exchange->request(), exchange->take_body()),
-             ApiDialect::anthropic);
+  reply_json_from(backend, exchange, ApiDialect::anthropic, count_tokens);
 }
 
 }  // namespace sluice

@@ -24,8 +24,13 @@ std::vector<std::string> model_names(const ServedModel& model) {
   return names;
 }
 
+json::array input_modalities(bool sees) {
+  return sees ? json::array{"text", "image", "video"} : json::array{"text"};
+}
+
 json::object model_json(const Backend& backend, const std::string& name) {
   const ServedModel& model = *backend.model;
+  const bool sees = model.vision.has_value();
   const std::int64_t context = backend.engine->config().context_max;
   const std::chrono::sys_seconds created{std::chrono::seconds(model.created)};
   return json::object{
@@ -43,9 +48,9 @@ json::object model_json(const Backend& backend, const std::string& name) {
       {"context_length", context},
       {"max_input_tokens", context},
       {"max_tokens", context},
-      {"architecture", json::object{{"input_modalities", json::array{"text"}},
+      {"architecture", json::object{{"input_modalities", input_modalities(sees)},
                                     {"output_modalities", json::array{"text"}}}},
-      {"capabilities", json::object{{"tools", true}, {"reasoning", true}, {"vision", false}}}};
+      {"capabilities", json::object{{"tools", true}, {"reasoning", true}, {"vision", sees}}}};
 }
 
 }  // namespace
@@ -56,8 +61,10 @@ void handle_models(const Backend& backend, const std::shared_ptr<Exchange>& exch
   json::array catalog;
   for (const std::string& name : names) {
     list.push_back(model_json(backend, name));
-    catalog.push_back(codex_model_json(name, backend.engine->config().context_max,
-                                       static_cast<std::int64_t>(catalog.size())));
+    catalog.push_back(codex_model_json({.name = name,
+                                        .context_tokens = backend.engine->config().context_max,
+                                        .rank = static_cast<std::int64_t>(catalog.size()),
+                                        .sees = backend.model->vision.has_value()}));
   }
   exchange->reply({.body = json::serialize(json::object{{"object", "list"},
                                                         {"data", std::move(list)},
@@ -84,13 +91,14 @@ void handle_model(const Backend& backend, const std::shared_ptr<Exchange>& excha
 void handle_props(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
   const ServedModel& model = *backend.model;
   const EngineConfig& engine = backend.engine->config();
-  exchange->reply({.body = to_json(json::object{
-                       {"default_generation_settings", json::object{{"n_ctx", engine.context_max}}},
-                       {"total_slots", engine.sequences_max},
-                       {"model_alias", model.id},
-                       {"chat_template", model.chat_template.source()},
-                       {"modalities", json::object{{"vision", false}, {"audio", false}}},
-                       {"build_info", model.build}})});
+  exchange->reply(
+      {.body = to_json(json::object{
+           {"default_generation_settings", json::object{{"n_ctx", engine.context_max}}},
+           {"total_slots", engine.sequences_max},
+           {"model_alias", model.id},
+           {"chat_template", model.chat_template.source()},
+           {"modalities", json::object{{"vision", model.vision.has_value()}, {"audio", false}}},
+           {"build_info", model.build}})});
 }
 
 }  // namespace sluice

@@ -13,7 +13,7 @@
 #include "api/responses/responses_request.h"
 #include "server/access.h"
 #include "server/chat_plan.h"
-#include "server/generation_run.h"
+#include "server/plan_exchange.h"
 #include "server/response_store.h"
 #include "server/running_responses.h"
 
@@ -158,13 +158,12 @@ ApiResult<JsonAnswer> count_input_tokens(const Backend& backend, const HttpReque
 }  // namespace
 
 void handle_responses(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
-  start_generation(backend, exchange,
-                   plan_response(backend, exchange->request(), exchange->take_body()));
+  generate_from(backend, exchange, ApiDialect::openai, plan_response);
 }
 
 void handle_response_input_tokens(const Backend& backend,
                                   const std::shared_ptr<Exchange>& exchange) {
-  reply_json(exchange, count_input_tokens(backend, exchange->request(), exchange->take_body()));
+  reply_json_from(backend, exchange, ApiDialect::openai, count_input_tokens);
 }
 
 }  // namespace sluice

@@ -2,15 +2,24 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "api/chat/vision_prompt.h"
 #include "engine/engine.h"
+#include "media/preprocessor_config.h"
 #include "text/chat_template.h"
 #include "text/generation_config.h"
 #include "text/tokenizer.h"
 
 namespace sluice {
+
+// How pictures come into prompts.
+struct VisionModel {
+  PlaceholderIds placeholders;
+  PreprocessorConfig preprocessor = {};
+};
 
 // Thread rule: read only once the server runs.
 struct ServedModel {
@@ -23,8 +32,9 @@ struct ServedModel {
   std::string quantisation = "none";       // how the weights are held, for /version
   std::string fingerprint = "fp_unknown";  // of build, weights, quantisation and template
   CacheIdentity cache_identity = {};       // what kept prefixes depend on, for cache files
-  std::string version = "0.0.0";           // of this program
-  std::string build = "unknown";           // commit or date
+  std::optional<VisionModel> vision = std::nullopt;  // none: it reads text only
+  std::string version = "0.0.0";                     // of this program
+  std::string build = "unknown";                     // commit or date
 };
 
 }  // namespace sluice

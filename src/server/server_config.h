@@ -10,6 +10,7 @@
 #include "api/anthropic/messages_request.h"
 #include "api/fields/sampling_defaults.h"
 #include "api/openai/chat_request.h"
+#include "server/media_config.h"
 
 namespace sluice {
 
@@ -38,6 +39,8 @@ struct ServerConfig {
   bool public_info = true;                      // /version and /metrics without a key
   std::vector<std::string> cors_origins = {};   // beside loopback ones; "*" needs a key
   std::vector<std::string> allowed_hosts = {};  // Host names accepted beside loopback ones
+
+  MediaConfig media = {};
 
   std::filesystem::path cache_dir = {};  // of cache files; empty: there are none
 

@@ -36,13 +36,16 @@ class ServerTest : public ::testing::Test {
     return model().tokenizer.encode(text, ControlTokens::parse).value();
   }
 
+  // What the server of this test serves.
+  virtual const ServedModel& served() const { return model(); }
+
   // Uses config_ as the test has set it.
   void start() {
     start_without_engine();
     server_->set_engine(engine_);
   }
   void start_without_engine() {
-    auto server = HttpServer::create(config_, engine_.config(), model());
+    auto server = HttpServer::create(config_, engine_.config(), served());
     ASSERT_TRUE(server) << server.error().message;
     server_ = std::move(*server);
     thread_ = std::thread([this] { server_->run(); });
@@ -94,7 +97,7 @@ class ServerTest : public ::testing::Test {
   std::unique_ptr<HttpServer> server_;
   std::thread thread_;
 
- private:
+ protected:
   static ServedModel load() {
     const std::string directory = std::string(SLUICE_SOURCE_DIR) + "/models/tiny";
     auto tokenizer = Tokenizer::load(directory).value();

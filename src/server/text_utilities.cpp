@@ -10,6 +10,7 @@
 #include "server/chat_plan.h"
 #include "server/error_map.h"
 #include "server/json_answer.h"
+#include "server/plan_exchange.h"
 
 namespace sluice {
 namespace {
@@ -127,7 +128,7 @@ ApiResult<JsonAnswer> chat_input_tokens(const Backend& backend, const HttpReques
 }  // namespace
 
 void handle_tokenize(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
-  reply_json(exchange, tokenize(backend, exchange->request(), exchange->take_body()));
+  reply_json_from(backend, exchange, ApiDialect::openai, tokenize);
 }
 
 void handle_detokenize(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
@@ -135,11 +136,11 @@ void handle_detokenize(const Backend& backend, const std::shared_ptr<Exchange>& 
 }
 
 void handle_apply_template(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
-  reply_json(exchange, apply_template(backend, exchange->request(), exchange->take_body()));
+  reply_json_from(backend, exchange, ApiDialect::openai, apply_template);
 }
 
 void handle_chat_input_tokens(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
-  reply_json(exchange, chat_input_tokens(backend, exchange->request(), exchange->take_body()));
+  reply_json_from(backend, exchange, ApiDialect::openai, chat_input_tokens);
 }
 
 }  // namespace sluice

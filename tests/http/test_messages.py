@@ -265,7 +265,7 @@ def test_stops(claude):
     ({"messages": []}, "messages is empty"),
     ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].role"),
     ({"messages": [{"role": "user", "content": [{"type": "image", "source": {
-        "type": "base64", "media_type": "image/png", "data": "AA=="}}]}]}, "messages[0].content[0] is an image"),
+        "type": "base64", "media_type": "image/png", "data": "AA=="}}]}]}, "messages[0].content[0].source.data is an image"),
     ({"thinking": {"type": "sometimes"}}, "thinking.type"),
     ({"extra_body": {"temperature": 3}}, "temperature"),
     ({"stop_sequences": ["x"] * 17}, "stop_sequences")])

@@ -8,8 +8,13 @@
 
 namespace sluice {
 
-// `rank`: 0 is the first choice.
-boost::json::object codex_model_json(const std::string& name, std::int64_t context_tokens,
-                                     std::int64_t rank);
+struct CodexModel {
+  std::string name;
+  std::int64_t context_tokens = 0;
+  std::int64_t rank = 0;  // 0 is the first choice
+  bool sees = false;      // pictures
+};
+
+boost::json::object codex_model_json(const CodexModel& model);
 
 }  // namespace sluice

@@ -1,0 +1,178 @@
+#include "server/media_loader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "media/data_uri.h"
+#include "media/image_decoder.h"
+#include "media/picture_input.h"
+#include "server/media_fetch.h"
+#include "server/media_file.h"
+
+namespace sluice {
+namespace {
+
+// What `detail: low` is worth: 256 tokens.
+constexpr std::int64_t kLowDetailPixels = std::int64_t{512} * 512;
+
+std::string_view word_of(MediaKind kind) {
+  return kind == MediaKind::image ? "an image" : "a video";
+}
+
+ApiErrorKind kind_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::resource_exhausted:
+      return ApiErrorKind::image_too_large;
+    case ErrorCode::cancelled:
+      return ApiErrorKind::not_ready;
+    case ErrorCode::internal:
+      return ApiErrorKind::internal;
+    default:
+      return ApiErrorKind::invalid_image;
+  }
+}
+
+std::unexpected<ApiError> media_error(const MediaSource& source, const Error& error) {
+  return api_fail(kind_of(error.code), fmt::format("{}: {}", source.path, error.message),
+                  source.path);
+}
+
+// Of reading the bytes: what is not supported there is a place that may not be read from.
+std::unexpected<ApiError> reading_error(const MediaSource& source, const Error& error,
+                                        bool elsewhere) {
+  if (elsewhere && error.code == ErrorCode::unsupported) {
+    return api_fail(ApiErrorKind::media_url_not_allowed,
+                    fmt::format("{}: {}", source.path, error.message), source.path);
+  }
+  return media_error(source, error);
+}
+
+bool is_file_url(std::string_view text) {
+  return text.starts_with("file:") || text.starts_with("FILE:");
+}
+
+}  // namespace
+
+ApiResult<std::vector<OpenedMedia>> MediaLoader::open(std::span<const MediaSource> sources) const {
+  std::vector<OpenedMedia> opened;
+  if (sources.empty()) {
+    return opened;
+  }
+  const MediaSource& first = sources.front();
+  if (!vision_) {
+    return api_fail(
+        ApiErrorKind::unsupported_content,
+        fmt::format("{} is {}, but this model reads text only", first.path, word_of(first.kind)),
+        first.path);
+  }
+  std::int64_t count = 0;
+  std::size_t bytes_left = config_.request_bytes_max;
+  for (const MediaSource& source : sources) {
+    count += std::ssize(source.texts);
+    if (count > config_.items_max) {
+      return api_fail(ApiErrorKind::invalid_value,
+                      fmt::format("{} is one picture too many: a request may have {}", source.path,
+                                  config_.items_max),
+                      source.path);
+    }
+    auto one = open_one(source, bytes_left);
+    if (!one) {
+      return std::unexpected(std::move(one).error());
+    }
+    for (const auto& file : one->files) {
+      bytes_left -= file.size();
+    }
+    opened.push_back(std::move(*one));
+  }
+  return opened;
+}
+
+ApiResult<std::vector<std::shared_ptr<const VisionInput>>> MediaLoader::decode(
+    std::span<const OpenedMedia> media) const {
+  std::vector<std::shared_ptr<const VisionInput>> inputs;
+  for (const OpenedMedia& one : media) {
+    auto decoded = decode_one(one);
+    if (!decoded) {
+      return media_error(one.source, decoded.error());
+    }
+    for (VisionInput& input : *decoded) {
+      inputs.push_back(std::make_shared<const VisionInput>(std::move(input)));
+    }
+  }
+  return inputs;
+}
+
+ApiResult<OpenedMedia> MediaLoader::open_one(const MediaSource& source,
+                                             std::size_t bytes_max) const {
+  OpenedMedia media{.source = source, .files = {}, .prompt = {}};
+  for (const auto& text : source.texts) {
+    auto bytes = read(*text, source, std::min(bytes_max, config_.picture.encoded_bytes_max));
+    if (!bytes) {
+      const bool elsewhere = !source.base64_only && (is_web_url(*text) || is_file_url(*text));
+      return reading_error(source, bytes.error(), elsewhere);
+    }
+    bytes_max -= bytes->size();
+    media.files.push_back(std::move(*bytes));
+  }
+  auto prompt = look_at(media);
+  if (!prompt) {
+    return media_error(source, prompt.error());
+  }
+  media.prompt = std::move(*prompt);
+  return media;
+}
+
+Result<std::vector<std::byte>> MediaLoader::read(const std::string& text, const MediaSource& source,
+                                                 std::size_t bytes_max) const {
+  if (source.base64_only) {
+    return decode_base64(text, bytes_max);
+  }
+  if (is_web_url(text)) {
+    if (config_.domains.empty()) {
+      return fail(ErrorCode::unsupported,
+                  "this server fetches no URLs: send the picture as a data: URI");
+    }
+    return fetch_media(text, {.domains = config_.domains, .bytes_max = bytes_max, .stop = &stop_});
+  }
+  if (is_file_url(text)) {
+    return read_media_file(text, config_.root, bytes_max);
+  }
+  return std::move(SLUICE_TRY(read_embedded_media(text, bytes_max)).bytes);
+}
+
+Result<PromptMedia> MediaLoader::look_at(const OpenedMedia& media) const {
+  if (media.source.kind == MediaKind::video) {
+    return fail(ErrorCode::unsupported, "videos are not read");
+  }
+  const PictureSize size = SLUICE_TRY(read_picture_size(media.files.front(), config_.picture));
+  const std::int64_t tokens = SLUICE_TRY(vision_token_count(size, budget_of(media.source)));
+  return PromptMedia{.kind = MediaKind::image, .pictures = {{.token_count = tokens}}};
+}
+
+Result<std::vector<VisionInput>> MediaLoader::decode_one(const OpenedMedia& media) const {
+  const Picture picture = SLUICE_TRY(decode_picture(media.files.front(), config_.picture));
+  std::vector<VisionInput> inputs;
+  inputs.push_back(SLUICE_TRY(make_vision_input(picture, budget_of(media.source))));
+  return inputs;
+}
+
+// The request chooses inside the model's own limits.
+PixelBudget MediaLoader::budget_of(const MediaSource& source) const {
+  const PreprocessorConfig& model = vision_->preprocessor;
+  PixelBudget budget = source.kind == MediaKind::image ? model.picture : model.video;
+  if (source.detail == ImageDetail::low) {
+    budget.pixels_max = std::clamp(kLowDetailPixels, budget.pixels_min, budget.pixels_max);
+  }
+  if (source.pixels_max) {
+    budget.pixels_max = std::clamp(*source.pixels_max, budget.pixels_min, budget.pixels_max);
+  }
+  if (source.pixels_min) {
+    budget.pixels_min = std::clamp(*source.pixels_min, budget.pixels_min, budget.pixels_max);
+  }
+  return budget;
+}
+
+}  // namespace sluice

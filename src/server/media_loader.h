@@ -1,0 +1,61 @@
+// From what a request says about its pictures and videos to what the engine takes.
+//
+//   open    reads or fetches the bytes and looks at their headers: how many placeholders there are
+//   decode  makes the pixels, once it is known that the prompt fits
+//
+// Bytes come from strangers: a declared type is not trusted, every limit is checked before anything
+// is decoded (media/). All errors name the field. Thread rule: any thread; takes as long as it
+// takes.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "api/api_error.h"
+#include "api/chat/vision_prompt.h"
+#include "media/encoder_size.h"
+#include "request/vision_input.h"
+#include "server/media_config.h"
+#include "server/served_model.h"
+
+namespace sluice {
+
+struct OpenedMedia {
+  MediaSource source;
+  std::vector<std::vector<std::byte>> files;  // one for each text of the source
+  PromptMedia prompt;
+};
+
+class MediaLoader {
+ public:
+  // `stop`, once set, ends what is being fetched. All must outlive the loader; vision is none where
+  // the model reads text only.
+  MediaLoader(const MediaConfig& config, const std::optional<VisionModel>& vision,
+              const std::atomic<bool>& stop)
+      : config_(config), vision_(vision), stop_(stop) {}
+
+  ApiResult<std::vector<OpenedMedia>> open(std::span<const MediaSource> sources) const;
+
+  // One input for each picture of the prompts, in their order.
+  ApiResult<std::vector<std::shared_ptr<const VisionInput>>> decode(
+      std::span<const OpenedMedia> media) const;
+
+ private:
+  ApiResult<OpenedMedia> open_one(const MediaSource& source, std::size_t bytes_max) const;
+  Result<std::vector<std::byte>> read(const std::string& text, const MediaSource& source,
+                                      std::size_t bytes_max) const;
+  Result<PromptMedia> look_at(const OpenedMedia& media) const;
+  Result<std::vector<VisionInput>> decode_one(const OpenedMedia& media) const;
+  PixelBudget budget_of(const MediaSource& source) const;
+
+  const MediaConfig& config_;
+  const std::optional<VisionModel>& vision_;
+  const std::atomic<bool>& stop_;
+};
+
+}  // namespace sluice

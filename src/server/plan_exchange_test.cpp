@@ -1,0 +1,92 @@
+// Requests whose plans take long: others go on meanwhile, and nobody works for clients that left.
+#include "server/plan_exchange.h"
+
+#include <future>
+
+#include "server/plan_pool.h"
+#include "server/test_server.h"
+
+namespace sluice {
+namespace {
+
+// Takes about a second to encode.
+std::string long_chat() {
+  std::string text;
+  while (text.size() < (std::size_t{2} << 20)) {
+    text += "words and more words ";
+  }
+  return R"({"max_tokens":1,"messages":[{"role":"user","content":")" + text + "\"}]}";
+}
+
+class PlanExchangeTest : public ServerTest {
+ protected:
+  PlanExchangeTest() : ServerTest(4'000'000) {
+    config_.threads = 1;
+    engine_.set_script({.tokens = tokens("ok")});
+  }
+};
+
+TEST_F(PlanExchangeTest, OthersGoOnMeanwhile) {
+  start();
+  ASSERT_TRUE(eventually([this] { return get("/ready").status == 200; }));
+  TestClient slow(port());
+  ASSERT_TRUE(slow.send_post("/v1/chat/completions", long_chat()));
+  EXPECT_EQ(get("/live").status, 200);
+  EXPECT_EQ(post("/v1/chat/completions", chat(R"("max_tokens":1)")).status, 200);
+  ASSERT_EQ(engine_.requests().size(), 1U);  // the short one alone
+  EXPECT_EQ(slow.reply().status, 200);
+  EXPECT_EQ(engine_.requests().size(), 2U);
+}
+
+TEST_F(PlanExchangeTest, WhoLeavesIsForgotten) {
+  start();
+  ASSERT_TRUE(eventually([this] { return get("/ready").status == 200; }));
+  {
+    TestClient client(port());
+    ASSERT_TRUE(client.send_post("/v1/chat/completions", long_chat()));
+    // The request is there as a whole once its connection waits for the plan.
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  // Plans come back in the order in which two threads make them: the third after the first.
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(post("/v1/chat/completions", long_chat()).status, 200);
+  }
+  EXPECT_EQ(engine_.requests().size(), 2U);
+}
+
+TEST_F(PlanExchangeTest, ShuttingDownAnswersThem) {
+  config_.drain_seconds_max = 0;
+  start();
+  ASSERT_TRUE(eventually([this] { return get("/ready").status == 200; }));
+  TestClient client(port());
+  ASSERT_TRUE(client.send_post("/v1/chat/completions", long_chat()));
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  server_->stop();
+  const TestReply reply = client.reply();
+  EXPECT_EQ(reply.status, 503) << reply.body;
+  EXPECT_TRUE(engine_.requests().empty());
+}
+
+TEST(PlanPool, HasRoomForSoManyTasksAndBytes) {
+  std::promise<void> go;
+  const std::shared_future<void> gone = go.get_future().share();
+  std::atomic<int> done{0};
+  {
+    PlanPool pool({.threads = 1, .tasks_max = 3, .bytes_max = 10});
+    const auto task = [gone, &done] {
+      gone.wait();
+      done.fetch_add(1);
+    };
+    EXPECT_TRUE(pool.post(4, task));
+    EXPECT_FALSE(pool.post(7, task));  // bytes
+    EXPECT_TRUE(pool.post(6, task));
+    EXPECT_TRUE(pool.post(0, task));
+    EXPECT_FALSE(pool.post(0, task));  // tasks
+    EXPECT_FALSE(pool.stopping().load());
+    go.set_value();
+  }
+  EXPECT_EQ(done.load(), 3);
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,44 @@
+#include "server/plan_pool.h"
+
+#include <boost/asio/post.hpp>
+#include <utility>
+
+namespace sluice {
+
+PlanPool::PlanPool(const PlanPoolLimits& limits)
+    : limits_(limits), threads_(static_cast<std::size_t>(limits.threads)) {}
+
+PlanPool::~PlanPool() {
+  stop();
+  threads_.join();
+}
+
+bool PlanPool::post(std::size_t body_bytes, std::move_only_function<void()> task) {
+  if (!take(body_bytes)) {
+    return false;
+  }
+  boost::asio::post(threads_, [this, body_bytes, run = std::move(task)]() mutable {
+    run();
+    run = nullptr;  // what it holds goes before its room is free
+    give_back(body_bytes);
+  });
+  return true;
+}
+
+// Both counts are taken first and given back when they were too much: never beyond the limits.
+bool PlanPool::take(std::size_t body_bytes) {
+  const bool has_task = tasks_.fetch_add(1) < limits_.tasks_max;
+  const bool has_bytes = bytes_.fetch_add(body_bytes) + body_bytes <= limits_.bytes_max;
+  if (has_task && has_bytes) {
+    return true;
+  }
+  give_back(body_bytes);
+  return false;
+}
+
+void PlanPool::give_back(std::size_t body_bytes) {
+  bytes_.fetch_sub(body_bytes);
+  tasks_.fetch_sub(1);
+}
+
+}  // namespace sluice
