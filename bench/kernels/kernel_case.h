@@ -27,5 +27,8 @@ std::vector<KernelCase> gated_delta_cases();
 std::vector<KernelCase> attention_cases();
 // Norm, residual add and SwiGLU over 512 rows: from cache, where they run in a model.
 std::vector<KernelCase> row_cases();
+// Three blocks of the largest released vision tower with patch embedding and merger: pictures of
+// 0.25, 1 and 4 megapixels.
+std::vector<KernelCase> vision_cases();
 
 }  // namespace sluice::bench

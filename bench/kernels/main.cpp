@@ -54,7 +54,8 @@ void initialize_benchmark(const char* program, const std::vector<std::string>& t
 
 std::vector<KernelCase> all_cases() {
   std::vector<KernelCase> all;
-  for (const auto& list : {gemm_cases, gated_delta_cases, attention_cases, row_cases}) {
+  for (const auto& list :
+       {gemm_cases, gated_delta_cases, attention_cases, row_cases, vision_cases}) {
     for (KernelCase& kernel : list()) {
       all.push_back(std::move(kernel));
     }

@@ -64,8 +64,7 @@ SLUICE_INLINE V16 round_even(V16 x) {
 
 // p * 2^n for integer-valued n in [-126, 127].
 SLUICE_INLINE V16 scale_by_power(V16 p, V16 n) {
-  const __m512i exponent = _mm512_add_epi32(_mm512_cvtps_epi32(n.v), _mm512_set1_epi32(127));
-  return {_mm512_mul_ps(p.v, _mm512_castsi512_ps(_mm512_slli_epi32(exponent, 23)))};
+  return {_mm512_scalef_ps(p.v, n.v)};
 }
 
 SLUICE_INLINE V16 diff_f64(double g, const double* other) {
