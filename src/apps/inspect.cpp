@@ -112,8 +112,9 @@ Result<void> print_checkpoint(const fs::path& directory, const ModelConfig& conf
 }
 
 Result<void> print_memory(const ModelConfig& config, std::int64_t sequences) {
-  fmt::print("\nMemory for {} sequence{} of the given context (text model: weights + KV + state)\n",
-             sequences, sequences == 1 ? "" : "s");
+  const bool with_vision = config.vision.has_value();
+  fmt::print("\nMemory for {} sequence{} of the given context (weights{} + KV + state)\n",
+             sequences, sequences == 1 ? "" : "s", with_vision ? " with vision tower" : "");
   fmt::print("  {:<10}{:>12}", "preset", "weights");
   std::vector<std::int64_t> contexts;
   for (const std::int64_t context : kContexts) {
@@ -124,11 +125,14 @@ Result<void> print_memory(const ModelConfig& config, std::int64_t sequences) {
   }
   fmt::print("\n");
   for (const WeightPreset preset : kWeightPresets) {
-    fmt::print("  {:<10}{:>12}", to_string(preset),
-               format_bytes_of(weight_bytes(config, preset).text));
+    const GroupSizes weights = weight_bytes(config, preset);
+    fmt::print("  {:<10}{:>12}", to_string(preset), format_bytes_of(weights.text + weights.vision));
     for (const std::int64_t context : contexts) {
-      const MemoryEstimate estimate = SLUICE_TRY(estimate_memory(
-          config, {.preset = preset, .context_tokens = context, .sequences = sequences}));
+      const MemoryEstimate estimate =
+          SLUICE_TRY(estimate_memory(config, {.preset = preset,
+                                              .context_tokens = context,
+                                              .sequences = sequences,
+                                              .with_vision = with_vision}));
       fmt::print("{:>12}", format_bytes_of(estimate.total_bytes()));
     }
     fmt::print("{}\n", preset == kRunnablePreset ? "  runs" : "");

@@ -8,15 +8,16 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/vision_block.h"
+#include "model/vision_embedding.h"
 #include "model/vision_grid.h"
-#include "model/vision_layers.h"
+#include "model/vision_merger.h"
+#include "model/vision_piece.h"
 #include "platform/aligned_buffer.h"
 #include "weights/tensor_registry.h"
 
 namespace sluice {
 namespace {
-
-constexpr std::int64_t kMergedPatches = kVisionMergeSize * kVisionMergeSize;
 
 // Patches of one piece: what the products take at best, and of large pictures as many as keep the
 // attention of a piece to that of kPieceRowsMax rows in 4 megapixels, about 0.04 TFLOP for the

@@ -5,14 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <boost/json/value.hpp>
 #include <cmath>
 #include <limits>
 
 #include "kernels/scalar_math.h"
 #include "model/test_harness.h"
 #include "model/vision_grid.h"
-#include "model/vision_layers.h"
 #include "weights/strict_json.h"
 
 namespace sluice {
