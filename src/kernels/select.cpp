@@ -19,8 +19,8 @@ struct Candidate {
 std::vector<Candidate> candidates(const CpuFeatures& cpu) {
   return {{"ref", &ref::table(), true},
           {"avx2", avx2::table(), cpu.avx2},
-          {"avx512", avx512::table(), cpu.avx512},
-          {"amx", amx::table(), cpu.amx_bf16}};
+          {"avx512", cpu.avx512_vnni ? avx512::vnni_table() : avx512::table(), cpu.avx512},
+          {"amx", amx::table(), cpu.amx_bf16 && cpu.amx_int8 && cpu.avx512_vnni}};
 }
 
 }  // namespace

@@ -34,8 +34,9 @@ Result<AttentionLayer> AttentionLayer::load(const ModelConfig& config, const std
 
 void AttentionLayer::forward(const LayerContext& context, const bf16_t* h, Scratch& scratch,
                              float* out) const {
+  ops::LinearInput input = context.input(h, q_proj_.in_features());
   const auto project = [&](const ops::PackedLinear& weight, float* y) {
-    ops::linear(context.table, context.pool, h, context.rows, weight, ops::Reduction::whole, y);
+    ops::linear(context.table, context.pool, input, weight, ops::Reduction::whole, y);
   };
   project(q_proj_, scratch.qg);
   project(k_proj_, scratch.k);
@@ -57,8 +58,8 @@ void AttentionLayer::forward(const LayerContext& context, const bf16_t* h, Scrat
                         .q_rotated = scratch.q_rotated,
                         .attended = scratch.attended,
                         .y = scratch.y});
-  ops::linear(context.table, context.pool, scratch.y, context.rows, o_proj_,
-              ops::Reduction::row_parallel, out);
+  ops::LinearInput mixed = context.input(scratch.y, o_proj_.in_features());
+  ops::linear(context.table, context.pool, mixed, o_proj_, ops::Reduction::row_parallel, out);
 }
 
 }  // namespace sluice

@@ -52,8 +52,9 @@ Result<GdnLayer> GdnLayer::load(const ModelConfig& config, const std::string& pr
 
 void GdnLayer::forward(const LayerContext& context, const bf16_t* h, Scratch& scratch,
                        float* out) const {
+  ops::LinearInput input = context.input(h, in_proj_qkv_.in_features());
   const auto project = [&](const ops::PackedLinear& weight, float* y) {
-    ops::linear(context.table, context.pool, h, context.rows, weight, ops::Reduction::whole, y);
+    ops::linear(context.table, context.pool, input, weight, ops::Reduction::whole, y);
   };
   project(in_proj_qkv_, scratch.qkv);
   project(in_proj_z_, scratch.z);
@@ -88,8 +89,8 @@ void GdnLayer::forward(const LayerContext& context, const bf16_t* h, Scratch& sc
                     .k = scratch.k,
                     .o = scratch.o,
                     .y = scratch.y});
-  ops::linear(context.table, context.pool, scratch.y, context.rows, out_proj_,
-              ops::Reduction::row_parallel, out);
+  ops::LinearInput mixed = context.input(scratch.y, out_proj_.in_features());
+  ops::linear(context.table, context.pool, mixed, out_proj_, ops::Reduction::row_parallel, out);
 }
 
 }  // namespace sluice

@@ -19,14 +19,14 @@ Result<Mlp> Mlp::load(const std::string& prefix, WeightLoader& loader) {
 
 void Mlp::forward(const LayerContext& context, const bf16_t* h, Scratch& scratch,
                   float* out) const {
-  ops::linear(context.table, context.pool, h, context.rows, gate_proj_, ops::Reduction::whole,
-              scratch.gate);
-  ops::linear(context.table, context.pool, h, context.rows, up_proj_, ops::Reduction::whole,
-              scratch.up);
+  ops::LinearInput input = context.input(h, gate_proj_.in_features());
+  ops::linear(context.table, context.pool, input, gate_proj_, ops::Reduction::whole, scratch.gate);
+  ops::linear(context.table, context.pool, input, up_proj_, ops::Reduction::whole, scratch.up);
   ops::silu_mul(context.table, context.pool, scratch.gate, scratch.up, context.rows,
                 gate_proj_.out_features(), scratch.activated);
-  ops::linear(context.table, context.pool, scratch.activated, context.rows, down_proj_,
-              ops::Reduction::row_parallel, out);
+  ops::LinearInput activated = context.input(scratch.activated, down_proj_.in_features());
+  ops::linear(context.table, context.pool, activated, down_proj_, ops::Reduction::row_parallel,
+              out);
 }
 
 }  // namespace sluice

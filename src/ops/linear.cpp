@@ -1,41 +1,129 @@
 #include "ops/linear.h"
 
+#include <fmt/format.h>
+
+#include "base/check.h"
 #include "base/checked_math.h"
 
 namespace sluice::ops {
+namespace {
 
-Result<PackedLinear> PackedLinear::allocate(std::int64_t out_features, std::int64_t in_features) {
-  PackedLinear linear;
-  linear.out_features_ = out_features;
-  linear.in_features_ = in_features;
-  linear.buffer_ = SLUICE_TRY(AlignedBuffer::allocate(
-      static_cast<std::size_t>(kernels::packed_elements(out_features, in_features)) *
-      sizeof(bf16_t)));
-  return linear;
+using kernels::WeightFormat;
+
+std::int64_t panels_of(const PackedLinear& weight) {
+  return ceil_div(weight.out_features(), kernels::kPanelColumns);
 }
 
-void PackedLinear::set_rows(std::int64_t row, std::int64_t count, const bf16_t* rows) {
-  kernels::pack_rows(rows, row, count, in_features_, buffer_.as<bf16_t>());
-}
-
-void linear(const kernels::KernelTable& table, ThreadPool& pool, const bf16_t* x, std::int64_t rows,
-            const PackedLinear& weight, Reduction reduction, float* out) {
-  const std::int64_t panels = ceil_div(weight.out_features(), kernels::kPanelColumns);
+void linear_bf16(const kernels::KernelTable& table, ThreadPool& pool, const LinearInput& input,
+                 const PackedLinear& weight, Reduction reduction, float* out) {
   const bool sliced =
       reduction == Reduction::row_parallel && weight.in_features() % (4 * kernels::kStepK) == 0;
-  pool.for_ranges(panels, 1, [&](std::int64_t begin, std::int64_t end) {
-    table.gemm_bf16({.a = x,
+  pool.for_ranges(panels_of(weight), 1, [&](std::int64_t begin, std::int64_t end) {
+    table.gemm_bf16({.a = input.x(),
                      .a_stride = kernels::pad32(weight.in_features()),
-                     .w = weight.packed(),
+                     .w = reinterpret_cast<const bf16_t*>(weight.packed()),
                      .out = out,
                      .out_stride = weight.out_features(),
-                     .m = rows,
+                     .m = input.rows(),
                      .n = weight.out_features(),
                      .k_steps = kernels::pad32(weight.in_features()) / kernels::kStepK,
                      .k_slices = sliced ? 4 : 1,
                      .panel_begin = begin,
                      .panel_end = end});
   });
+}
+
+void linear_integer(const kernels::KernelTable& table, ThreadPool& pool, LinearInput& input,
+                    const PackedLinear& weight, float* out) {
+  const auto gemm = weight.format() == WeightFormat::int8 ? table.gemm_int8 : table.gemm_int4;
+  const QuantisedRows& rows = input.quantised(table, pool);
+  pool.for_ranges(panels_of(weight), 1, [&](std::int64_t begin, std::int64_t end) {
+    gemm({.a = rows.values,
+          .a_scale = rows.scales,
+          .w = weight.packed(),
+          .out = out,
+          .out_stride = weight.out_features(),
+          .m = input.rows(),
+          .n = weight.out_features(),
+          .k_steps = kernels::int_steps(weight.in_features()),
+          .panel_begin = begin,
+          .panel_end = end});
+  });
+}
+
+}  // namespace
+
+Result<PackedLinear> PackedLinear::allocate(WeightFormat format, std::int64_t out_features,
+                                            std::int64_t in_features) {
+  if (kernels::is_integer(format) && in_features > kernels::kIntProductKMax) {
+    return fail(ErrorCode::unsupported,
+                fmt::format("a weight with {} inputs in {}: its sums fit 32 bits up to {}",
+                            in_features, kernels::to_string(format), kernels::kIntProductKMax));
+  }
+  PackedLinear linear;
+  linear.format_ = format;
+  linear.out_features_ = out_features;
+  linear.in_features_ = in_features;
+  linear.buffer_ = SLUICE_TRY(AlignedBuffer::allocate(linear.bytes()));
+  return linear;
+}
+
+Result<PackedLinear> PackedLinear::view(WeightFormat format, std::int64_t out_features,
+                                        std::int64_t in_features,
+                                        std::span<const std::byte> packed) {
+  PackedLinear linear;
+  linear.format_ = format;
+  linear.out_features_ = out_features;
+  linear.in_features_ = in_features;
+  linear.view_ = packed.data();
+  if (packed.size() != linear.bytes() || reinterpret_cast<std::uintptr_t>(packed.data()) % 64 != 0 ||
+      (kernels::is_integer(format) && in_features > kernels::kIntProductKMax)) {
+    return fail(ErrorCode::corrupt_data,
+                fmt::format("packed weight [{}, {}] in {}: {} bytes, want {} at a multiple of 64",
+                            out_features, in_features, kernels::to_string(format), packed.size(),
+                            linear.bytes()));
+  }
+  return linear;
+}
+
+void PackedLinear::set_rows(std::int64_t row, std::int64_t count, const bf16_t* rows) {
+  SLUICE_DCHECK(view_ == nullptr);
+  kernels::pack_weight_rows(format_, rows, row, count, in_features_, buffer_.data());
+}
+
+const QuantisedRows& LinearInput::quantised(const kernels::KernelTable& table, ThreadPool& pool) {
+  if (is_quantised_) {
+    return memory_;
+  }
+  const std::int64_t steps = kernels::int_steps(features_);
+  const auto quantise = [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      table.quantise_row({.x = x_ + row * kernels::pad32(features_),
+                          .y = memory_.values + kernels::int_row_offset(row, steps),
+                          .scale = memory_.scales + row,
+                          .size = features_});
+    }
+  };
+  pool.for_ranges(rows_, 1, quantise);
+  is_quantised_ = true;
+  return memory_;
+}
+
+void linear(const kernels::KernelTable& table, ThreadPool& pool, LinearInput& input,
+            const PackedLinear& weight, Reduction reduction, float* out) {
+  SLUICE_DCHECK(input.features() == weight.in_features());
+  if (kernels::is_integer(weight.format())) {
+    linear_integer(table, pool, input, weight, out);
+  } else {
+    linear_bf16(table, pool, input, weight, reduction, out);
+  }
+}
+
+void linear(const kernels::KernelTable& table, ThreadPool& pool, const bf16_t* x, std::int64_t rows,
+            const PackedLinear& weight, Reduction reduction, float* out) {
+  SLUICE_CHECK(weight.format() == WeightFormat::bf16);
+  LinearInput input(x, rows, weight.in_features(), {});
+  linear(table, pool, input, weight, reduction, out);
 }
 
 }  // namespace sluice::ops

@@ -1,7 +1,9 @@
 // A linear weight in packed form and its threaded product.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "base/result.h"
 #include "kernels/kernel_table.h"
@@ -10,35 +12,83 @@
 
 namespace sluice::ops {
 
-// Packed W [out_features, in_features], bf16 (kernels/layout.h). Zero until rows are packed.
+// Packed W [out_features, in_features] in one of the formats of kernels/weight_format.h.
 class PackedLinear {
  public:
   PackedLinear() = default;
-  static Result<PackedLinear> allocate(std::int64_t out_features, std::int64_t in_features);
 
-  // Rows [row, row + count) of the weight, row-major bf16 [count, in_features].
+  // Zero until rows are packed. Error unsupported: more in_features than a product of the format
+  // can sum (kernels::kIntProductKMax).
+  static Result<PackedLinear> allocate(kernels::WeightFormat format, std::int64_t out_features,
+                                       std::int64_t in_features);
+  static Result<PackedLinear> allocate(std::int64_t out_features, std::int64_t in_features) {
+    return allocate(kernels::WeightFormat::bf16, out_features, in_features);
+  }
+
+  // Packed before, somewhere else: `packed` must outlive the object. Error corrupt_data unless it
+  // has the right size and is 64-byte aligned.
+  static Result<PackedLinear> view(kernels::WeightFormat format, std::int64_t out_features,
+                                   std::int64_t in_features, std::span<const std::byte> packed);
+
+  // Rows [row, row + count) of the weight, row-major bf16 [count, in_features]. Not for a view.
   void set_rows(std::int64_t row, std::int64_t count, const bf16_t* rows);
 
+  kernels::WeightFormat format() const { return format_; }
   std::int64_t out_features() const { return out_features_; }
   std::int64_t in_features() const { return in_features_; }
-  const bf16_t* packed() const { return buffer_.as<bf16_t>(); }
-  std::size_t bytes() const { return buffer_.size(); }
+  const std::byte* packed() const { return view_ != nullptr ? view_ : buffer_.data(); }
+  std::size_t bytes() const {
+    return static_cast<std::size_t>(kernels::packed_bytes(format_, out_features_, in_features_));
+  }
 
  private:
+  kernels::WeightFormat format_ = kernels::WeightFormat::bf16;
   std::int64_t out_features_ = 0;
   std::int64_t in_features_ = 0;
   AlignedBuffer buffer_;
+  const std::byte* view_ = nullptr;
 };
 
-// How the K sum of a product is cut (docs/NUMERICS.md).
+// How the K sum of a product is cut (docs/NUMERICS.md). Integer sums are exact: no cut shows.
 enum class Reduction {
   whole,         // one ascending run of steps
   row_parallel,  // 4 equal slices where in_features is a multiple of 128: o_proj, out_proj,
                  // down_proj
 };
 
-// out[rows, out_features] = x[rows, in_features] . W^T. x: bf16, row stride pad32(in_features),
-// padding zero. out: fp32, row stride out_features. Columns are split over the pool.
+// Memory for the int8 form of the rows of one product: int_rows_bytes() and a scale per row.
+struct QuantisedRows {
+  std::int8_t* values = nullptr;
+  float* scales = nullptr;
+};
+
+// Rows that several weights are multiplied with. Their int8 form is made once, in `memory`, when the
+// first integer weight asks for it; until then `memory` may be empty.
+class LinearInput {
+ public:
+  // x: bf16 [rows][pad32(features)], padding zero.
+  LinearInput(const bf16_t* x, std::int64_t rows, std::int64_t features, QuantisedRows memory)
+      : x_(x), rows_(rows), features_(features), memory_(memory) {}
+
+  const bf16_t* x() const { return x_; }
+  std::int64_t rows() const { return rows_; }
+  std::int64_t features() const { return features_; }
+  const QuantisedRows& quantised(const kernels::KernelTable& table, ThreadPool& pool);
+
+ private:
+  const bf16_t* x_;
+  std::int64_t rows_;
+  std::int64_t features_;
+  QuantisedRows memory_;
+  bool is_quantised_ = false;
+};
+
+// out[rows, out_features] = x[rows, in_features] . W^T. out: fp32, row stride out_features. Columns
+// are split over the pool.
+void linear(const kernels::KernelTable& table, ThreadPool& pool, LinearInput& input,
+            const PackedLinear& weight, Reduction reduction, float* out);
+
+// The same for one bf16 weight.
 void linear(const kernels::KernelTable& table, ThreadPool& pool, const bf16_t* x, std::int64_t rows,
             const PackedLinear& weight, Reduction reduction, float* out);
 

@@ -47,6 +47,7 @@ CpuFeatures detect_cpu_features() {
                     __builtin_cpu_supports("avx512bw") != 0 &&
                     __builtin_cpu_supports("avx512dq") != 0 &&
                     __builtin_cpu_supports("avx512vl") != 0;
+  features.avx512_vnni = features.avx512 && __builtin_cpu_supports("avx512vnni") != 0;
   unsigned eax = 0;
   unsigned ebx = 0;
   unsigned ecx = 0;

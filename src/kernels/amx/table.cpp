@@ -32,13 +32,17 @@
 #define SLUICE_TILE_STORE(tile, base, stride) \
   _tile_stored(tile, base, static_cast<std::size_t>(stride))
 #define SLUICE_TILE_DOT(sum, a, b) _tile_dpbf16ps(sum, a, b)
+#define SLUICE_TILE_DOT_INT8(sum, a, b) _tile_dpbssd(sum, a, b)
 #define SLUICE_TILE_PREFETCH(address) _mm_prefetch(address, _MM_HINT_T0)
 
 // clang-format off
 #include "kernels/amx/begin.h"
 #include "kernels/avx512/vec.inl"
+#include "kernels/avx512/bytes.inl"
 #include "kernels/simd/math.inl"
+#include "kernels/simd/int_weights.inl"
 #include "kernels/amx/gemm.inl"
+#include "kernels/amx/gemm_int.inl"
 #include "kernels/amx/bf16_pair.inl"
 #include "kernels/amx/full_attention.inl"
 #include "kernels/amx/end.h"
@@ -48,10 +52,12 @@ namespace sluice::kernels::amx {
 
 const KernelTable* table() {
   static const KernelTable kTable = [] {
-    KernelTable table = *avx512::table();
+    KernelTable table = *avx512::vnni_table();
     table.name = "amx";
     table.gemm_bf16 = gemm_bf16;
     table.full_attention = full_attention;
+    table.gemm_int8 = gemm_int8;
+    table.gemm_int4 = gemm_int4;
     return table;
   }();
   return &kTable;

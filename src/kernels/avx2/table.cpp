@@ -15,9 +15,13 @@
 // clang-format off: each part uses the ones above it.
 #include "kernels/avx2/begin.h"
 #include "kernels/avx2/vec.inl"
+#include "kernels/avx2/bytes.inl"
 #include "kernels/simd/math.inl"
 #include "kernels/simd/product.inl"
 #include "kernels/simd/gemm.inl"
+#include "kernels/simd/int_weights.inl"
+#include "kernels/simd/gemm_int.inl"
+#include "kernels/simd/quantise.inl"
 #include "kernels/simd/rows.inl"
 #include "kernels/simd/attention.inl"
 #include "kernels/simd/gdn.inl"

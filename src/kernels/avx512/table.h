@@ -6,5 +6,7 @@
 namespace sluice::kernels::avx512 {
 
 const KernelTable* table();
+// With VNNI.
+const KernelTable* vnni_table();
 
 }  // namespace sluice::kernels::avx512

@@ -6,6 +6,9 @@
 namespace sluice::kernels::ref {
 
 void gemm_bf16(const GemmArgs& args) noexcept;
+void gemm_int8(const IntGemmArgs& args) noexcept;
+void gemm_int4(const IntGemmArgs& args) noexcept;
+void quantise_row(const QuantiseRowArgs& args) noexcept;
 void rms_norm(const RmsNormArgs& args) noexcept;
 void norm_rope(const NormRopeArgs& args) noexcept;
 void attention(const AttentionArgs& args) noexcept;

@@ -4,6 +4,9 @@ static constexpr KernelTable make_table(const char* name) {
   return {
       .name = name,
       .gemm_bf16 = gemm_bf16,
+      .gemm_int8 = gemm_int8,
+      .gemm_int4 = gemm_int4,
+      .quantise_row = quantise_row,
       .rms_norm = rms_norm,
       .norm_rope = norm_rope,
       .attention = attention,
