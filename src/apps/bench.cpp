@@ -142,8 +142,10 @@ std::optional<std::string> lack_of_memory(std::size_t bytes) {
 
 // The weights of a large shape are not begun to be made when there is no room for them.
 Result<void> check_weights_fit(const BenchOptions& options, const ModelConfig& config) {
-  std::int64_t bytes = weight_bytes(config, WeightPreset::bf16).text;
-  if (!config.tie_word_embeddings) {  // the embedding is read where it lies
+  const WeightPreset preset = options.runtime.preset.value_or(WeightPreset::bf16);
+  std::int64_t bytes = weight_bytes(config, preset).text;
+  // The embedding is read where it lies. A tied bf16 head is its only copy in the sum.
+  if (!config.tie_word_embeddings || preset != WeightPreset::bf16) {
     bytes -= config.vocab_size * config.hidden_size * static_cast<std::int64_t>(sizeof(bf16_t));
   }
   const auto lack = lack_of_memory(static_cast<std::size_t>(bytes));
@@ -218,6 +220,7 @@ BenchReport describe(const BenchOptions& options, LoadedModel& loaded,
                      ? options.shape.value_or(kDefaultShape) + ", random weights"
                      : options.runtime.model;
   report.layers = config.num_hidden_layers;
+  report.weights = to_string(*model.options().preset);
   report.weight_bytes = model.weight_bytes();
   report.embedding_bytes =
       static_cast<std::size_t>(config.vocab_size * config.hidden_size) * sizeof(bf16_t);
@@ -232,6 +235,7 @@ BenchReport describe(const BenchOptions& options, LoadedModel& loaded,
 Result<void> measure(const Cases& cases, const BenchOptions& options, BenchRunner& runner,
                      const Qwen3_5& model, BenchReport& report) {
   const bool shows = !options.runtime.quiet;
+  const WeightReads weights{.bytes = model.weight_bytes(), .preset = *model.options().preset};
   for (const std::int64_t tokens : cases.prefill) {
     const std::string what = fmt::format("--prefill {}", tokens);
     if (!SLUICE_TRY(
@@ -244,7 +248,7 @@ Result<void> measure(const Cases& cases, const BenchOptions& options, BenchRunne
           bar.update(static_cast<std::size_t>(done), static_cast<std::size_t>(total));
         }));
     const StepCost cost =
-        prefill_cost(model.config(), model.weight_bytes(),
+        prefill_cost(model.config(), weights,
                      {.tokens = tokens, .step_tokens = model.options().step_tokens_max});
     report.prefill.push_back({.tokens = tokens, .rate = bench_rate(runs, tokens, cost)});
   }
@@ -259,7 +263,7 @@ Result<void> measure(const Cases& cases, const BenchOptions& options, BenchRunne
         SLUICE_TRY(runner.decode(shape, [&](std::int64_t done, std::int64_t total) {
           bar.update(static_cast<std::size_t>(done), static_cast<std::size_t>(total));
         }));
-    const StepCost cost = decode_cost(model.config(), model.weight_bytes(), shape);
+    const StepCost cost = decode_cost(model.config(), weights, shape);
     report.decode.push_back({.context = shape.context,
                              .batch = shape.batch,
                              .rate = bench_rate(runs, shape.batch, cost)});

@@ -93,18 +93,21 @@ BenchRate bench_rate(const BenchRuns& runs, std::int64_t tokens, const StepCost&
   std::ranges::nth_element(seconds, half);
   const auto count = static_cast<double>(tokens);
   const double flop_per_s = runs.ceiling.flop_per_s;
-  const double byte_per_s = runs.ceiling.read_byte_per_s;
+  const MachineRates rates{.flop_per_s = flop_per_s,
+                           .int8_op_per_s = runs.ceiling.int8_op_per_s.value_or(flop_per_s),
+                           .byte_per_s = runs.ceiling.read_byte_per_s};
   return {.runs = seconds.size(),
           .tok_per_s = count / *half,
           .tok_per_s_best = count / *std::ranges::min_element(seconds),
-          .ceiling_tok_per_s = count / roofline_seconds(cost, flop_per_s, byte_per_s),
-          .compute_bound = is_compute_bound(cost, flop_per_s, byte_per_s)};
+          .ceiling_tok_per_s = count / roofline_seconds(cost, rates),
+          .compute_bound = is_compute_bound(cost, rates)};
 }
 
 std::string to_text(const BenchReport& report) {
-  std::string text = fmt::format("sluice {}, {}, kernels {}, {} thread{}\n{}, {} layers, bf16\n",
+  std::string text = fmt::format("sluice {}, {}, kernels {}, {} thread{}\n{}, {} layers, {}\n",
                                  report.version, report.cpu, report.kernels, report.threads,
-                                 report.threads == 1 ? "" : "s", report.model, report.layers);
+                                 report.threads == 1 ? "" : "s", report.model, report.layers,
+                                 report.weights);
   text += fmt::format("\nCeilings, measured between the cases (memory: {})\n",
                       format_bytes(report.read_bytes));
   text += ceiling_text("best", report.ceiling_best, report);
@@ -147,7 +150,7 @@ std::string to_json(const BenchReport& report) {
   const json::object object{
       {"version", report.version},
       {"machine", {{"cpu", report.cpu}, {"kernels", report.kernels}, {"threads", report.threads}}},
-      {"model", {{"name", report.model}, {"layers", report.layers}, {"weights", "bf16"}}},
+      {"model", {{"name", report.model}, {"layers", report.layers}, {"weights", report.weights}}},
       {"ceiling", std::move(ceiling)},
       {"memory",
        {{"weight_bytes", report.weight_bytes},

@@ -33,9 +33,6 @@ struct InspectOptions {
 
 constexpr std::array<std::int64_t, 4> kContexts{4096, 32768, 131072, 262144};
 
-// The preset this version can run; the others are what later ones would take.
-constexpr WeightPreset kRunnablePreset = WeightPreset::bf16;
-
 void print_row(const char* name, const std::string& value) {
   fmt::print("  {:<22}{}\n", name, value);
 }
@@ -135,14 +132,13 @@ Result<void> print_memory(const ModelConfig& config, std::int64_t sequences) {
                                               .with_vision = with_vision}));
       fmt::print("{:>12}", format_bytes_of(estimate.total_bytes()));
     }
-    fmt::print("{}\n", preset == kRunnablePreset ? "  runs" : "");
+    fmt::print("{}\n", is_runnable(preset) ? "  runs" : "");
   }
   fmt::print(
-      "  KV {} per token; state {} per sequence. This version runs the preset {}; the\n"
-      "  other rows tell what the size would be.\n",
+      "  KV {} per token; state {} per sequence. Presets that do not run yet tell what the size\n"
+      "  would be.\n",
       format_bytes_of(kv_bytes_per_token(config)),
-      format_bytes_of(recurrent_state_bytes(config) + conv_state_bytes(config)),
-      to_string(kRunnablePreset));
+      format_bytes_of(recurrent_state_bytes(config) + conv_state_bytes(config)));
   return {};
 }
 

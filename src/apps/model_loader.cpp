@@ -117,7 +117,9 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::open_from(const std::string& n
   }
   Checkpoint checkpoint = SLUICE_TRY(open_weights());
   return std::unique_ptr<LoadedModel>(
-      new LoadedModel(std::move(checkpoint), {config, table, options.quiet}, threads));
+      new LoadedModel(
+      std::move(checkpoint),
+      {config, table, options.preset.value_or(WeightPreset::bf16), options.quiet}, threads));
 }
 
 Result<void> LoadedModel::load_weights(const ModelOptions& model_options,
@@ -125,7 +127,9 @@ Result<void> LoadedModel::load_weights(const ModelOptions& model_options,
   const SteadyClock clock;
   const Clock::TimePoint begin = clock.now();
   ProgressBar bar("loading", "bytes", !facts_.quiet);
-  model_ = SLUICE_TRY(Qwen3_5::load(facts_.config, checkpoint_, *facts_.table, pool_, model_options,
+  ModelOptions with_preset = model_options;
+  with_preset.preset = facts_.preset;
+  model_ = SLUICE_TRY(Qwen3_5::load(facts_.config, checkpoint_, *facts_.table, pool_, with_preset,
                                     [&](std::size_t done, std::size_t total) {
                                       bar.update(done, total);
                                       if (on_progress) {

@@ -71,6 +71,7 @@ class LoadedModel {
   const kernels::KernelTable& table() const { return *facts_.table; }
   ThreadPool& pool() { return pool_; }  // the model's: for its owner, between steps
   const Checkpoint& checkpoint() const { return checkpoint_; }
+  WeightPreset preset() const { return facts_.preset; }
   double load_seconds() const { return load_seconds_; }
 
  private:
@@ -78,6 +79,7 @@ class LoadedModel {
   struct Facts {
     ModelConfig config;
     const kernels::KernelTable* table = nullptr;
+    WeightPreset preset = WeightPreset::bf16;
     bool quiet = false;
   };
 

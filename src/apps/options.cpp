@@ -132,6 +132,21 @@ void check_number(CLI::Option& option, Limits<double> limits) {
   }));
 }
 
+void add_preset_option(CLI::App& command, std::optional<WeightPreset>& preset) {
+  std::vector<std::string> names;
+  for (const WeightPreset known : kWeightPresets) {
+    if (is_runnable(known)) {
+      names.emplace_back(to_string(known));
+    }
+  }
+  command
+      .add_option_function<std::string>(
+          "--preset",
+          [&preset](const std::string& name) { preset = weight_preset_from_name(name); },
+          "How weights are held: narrower is faster, smaller and less exact")
+      ->check(CLI::IsMember(names));
+}
+
 void add_runtime_options(CLI::App& command, RuntimeOptions& options, bool model_required) {
   auto* model =
       command.add_option("MODEL", options.model,
@@ -145,6 +160,7 @@ void add_runtime_options(CLI::App& command, RuntimeOptions& options, bool model_
       *command.add_option("--threads", options.threads, "Compute threads; 0: all CPUs available")
            ->type_name("N"),
       {0, kThreadsMax});
+  add_preset_option(command, options.preset);
   command.add_flag("-q,--quiet", options.quiet, "No start-up lines and no progress on stderr");
 }
 

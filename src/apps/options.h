@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "request/request.h"
+#include "weights/weight_preset.h"
 
 namespace CLI {
 class App;
@@ -59,10 +61,14 @@ inline constexpr int kExitInterrupted = 130;  // 128 + SIGINT, as shells report 
 
 // Options of every command that loads a model.
 struct RuntimeOptions {
-  std::string model;         // directory of the checkpoint
-  std::int64_t threads = 0;  // 0: all CPUs this process may use
-  bool quiet = false;        // no start-up lines and no progress bar
+  std::string model;  // directory of the checkpoint
+  std::optional<WeightPreset> preset;  // none: as the directory has them
+  std::int64_t threads = 0;            // 0: all CPUs this process may use
+  bool quiet = false;  // no start-up lines and no progress bar
 };
+
+// --preset NAME, one of those that run.
+void add_preset_option(CLI::App& command, std::optional<WeightPreset>& preset);
 
 // model_required: MODEL must be given (otherwise empty means the embedded model).
 void add_runtime_options(CLI::App& command, RuntimeOptions& options, bool model_required);

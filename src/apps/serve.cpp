@@ -141,8 +141,9 @@ ServedModel make_served_model(const ServeOptions& options, const std::filesystem
                      .aliases = options.aliases,
                      .created = model_created(directory),
                      .quantisation = "none",
-                     .fingerprint = model_fingerprint(loaded.checkpoint()),
-                     .cache_identity = cache_identity(loaded.checkpoint(), loaded.table().name),
+                     .fingerprint = model_fingerprint(loaded.checkpoint(), loaded.preset()),
+                     .cache_identity = cache_identity(loaded.checkpoint(), loaded.preset(),
+                                                      loaded.table().name),
                      .vision = std::move(vision),
                      .version = version(),
                      .build = version()};

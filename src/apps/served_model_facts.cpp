@@ -94,21 +94,24 @@ std::int64_t model_created(const fs::path& directory) {
   return std::chrono::duration_cast<std::chrono::seconds>(since_epoch).count();
 }
 
-std::string model_fingerprint(const Checkpoint& checkpoint) {
+std::string model_fingerprint(const Checkpoint& checkpoint, WeightPreset preset) {
   Fingerprint fingerprint;
   fingerprint.add(version());
   fingerprint.add(fmt::format("{}", kernels::kNumericsVersion));
   add_files(fingerprint, checkpoint.directory(),
             {"config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja",
              "generation_config.json"});
+  fingerprint.add(sluice::to_string(preset));
   add_tensors(fingerprint, checkpoint);
   return fingerprint.to_string();
 }
 
-CacheIdentity cache_identity(const Checkpoint& checkpoint, std::string_view kernels) {
+CacheIdentity cache_identity(const Checkpoint& checkpoint, WeightPreset preset,
+                             std::string_view kernels) {
   const fs::path& directory = checkpoint.directory();
   Fingerprint weights;
   add_files(weights, directory, {"config.json"});
+  weights.add(sluice::to_string(preset));
   add_tensors(weights, checkpoint);
   return {{"weights", weights.to_string()},
           {"tokenizer", files_fingerprint(directory, {"tokenizer.json", "tokenizer_config.json"})},

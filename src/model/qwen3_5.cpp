@@ -53,23 +53,25 @@ Result<DecoderLayer> load_layer(const ModelConfig& config, std::size_t index,
 }
 
 // Bytes of the packed form of every text matrix that will be read.
-std::size_t packed_bytes_expected(const ModelConfig& config, const std::string& prefix) {
-  std::int64_t elements = 0;
+std::size_t packed_bytes_expected(const ModelConfig& config, const std::string& prefix,
+                                  WeightPreset preset) {
+  std::int64_t bytes = 0;
   for (const TensorSpec& spec : list_tensors(config, prefix)) {
     const bool is_head = spec.role == TensorRole::embedding && config.tie_word_embeddings;
     if (spec.group == TensorGroup::text && (spec.role == TensorRole::matrix || is_head)) {
-      elements += kernels::packed_elements(spec.shape[0], spec.shape[1]);
+      bytes += kernels::packed_bytes(weight_format(preset, spec.name), spec.shape[0], spec.shape[1]);
     }
   }
-  return static_cast<std::size_t>(elements) * sizeof(bf16_t);
+  return static_cast<std::size_t>(bytes);
 }
 
 Result<Weights> load_weights(const ModelConfig& config, const CacheLayout& layout,
-                             const Checkpoint& checkpoint, ThreadPool& pool,
+                             const Checkpoint& checkpoint, WeightPreset preset, ThreadPool& pool,
                              const LoadProgress& progress) {
   SLUICE_TRY(check_tensors(config, checkpoint));
   const std::string prefix = SLUICE_TRY(text_prefix(checkpoint));
-  WeightLoader loader(checkpoint, pool, progress, packed_bytes_expected(config, prefix));
+  WeightLoader loader(checkpoint, preset, pool, progress,
+                      packed_bytes_expected(config, prefix, preset));
   const std::string embedding_name = prefix + "embed_tokens.weight";
   Weights weights;
   weights.embed_tokens = SLUICE_TRY(Embedding::load(checkpoint, embedding_name));
@@ -97,7 +99,21 @@ struct Activations {
             plan.take<bf16_t>(options.step_logit_rows_max * kernels::pad32(config.hidden_size))),
         gdn(config, options.step_tokens_max, plan),
         attention(config, options.step_tokens_max, plan),
-        mlp(config, options.step_tokens_max, plan) {}
+        mlp(config, options.step_tokens_max, plan) {
+    if (options.preset != WeightPreset::bf16) {
+      const std::int64_t rows = std::max(options.step_tokens_max, options.step_logit_rows_max);
+      quantised = {
+          .values = plan.take<std::int8_t>(kernels::int_rows_bytes(rows, widest_input(config))),
+          .scales = plan.take<float>(rows)};
+    }
+  }
+
+  // Of all products.
+  static std::int64_t widest_input(const ModelConfig& config) {
+    return std::max({config.hidden_size, config.intermediate_size,
+                     config.linear_num_value_heads * config.linear_value_head_dim,
+                     config.num_attention_heads * config.head_dim});
+  }
 
   float* x;      // residual stream
   bf16_t* h;     // normed input of a mixer, an MLP or the head
@@ -108,6 +124,7 @@ struct Activations {
   GdnLayer::Scratch gdn;
   AttentionLayer::Scratch attention;
   Mlp::Scratch mlp;
+  ops::QuantisedRows quantised;  // empty where no weight asks for it
 };
 
 class Model final : public Qwen3_5 {
@@ -123,7 +140,7 @@ class Model final : public Qwen3_5 {
         rope_(config_.rope),
         memory_(std::move(memory)),
         activations_(config_, options_, rope_.half(), plan),
-        context_{.table = table, .pool = pool} {
+        context_{.table = table, .pool = pool, .quantised = activations_.quantised} {
     context_.attention_sequences.reserve(static_cast<std::size_t>(options_.step_tokens_max));
     context_.delta_sequences.reserve(static_cast<std::size_t>(options_.step_tokens_max));
     delta_checkpoints_.reserve(static_cast<std::size_t>(options_.step_tokens_max));
@@ -168,9 +185,9 @@ class Model final : public Qwen3_5 {
       std::copy_n(act.h + batch.logit_rows[i] * width, width,
                   act.head_rows + static_cast<std::int64_t>(i) * width);
     }
-    ops::linear(context_.table, context_.pool, act.head_rows,
-                static_cast<std::int64_t>(batch.logit_rows.size()), head, ops::Reduction::whole,
-                logits.data());
+    ops::LinearInput input(act.head_rows, static_cast<std::int64_t>(batch.logit_rows.size()),
+                           config_.hidden_size, act.quantised);
+    ops::linear(context_.table, context_.pool, input, head, ops::Reduction::whole, logits.data());
   }
 
  private:
@@ -275,10 +292,13 @@ class Model final : public Qwen3_5 {
 Result<std::unique_ptr<Qwen3_5>> Qwen3_5::load(const ModelConfig& config,
                                                const Checkpoint& checkpoint,
                                                const kernels::KernelTable& table, ThreadPool& pool,
-                                               const ModelOptions& options,
+                                               const ModelOptions& given,
                                                const LoadProgress& progress) {
+  ModelOptions options = given;
+  options.preset = given.preset.value_or(WeightPreset::bf16);
   CacheLayout layout = CacheLayout::of(config);
-  Weights weights = SLUICE_TRY(load_weights(config, layout, checkpoint, pool, progress));
+  Weights weights =
+      SLUICE_TRY(load_weights(config, layout, checkpoint, *options.preset, pool, progress));
   std::unique_ptr<VisionEncoder> vision;
   if (options.vision && config.vision) {
     vision = SLUICE_TRY(

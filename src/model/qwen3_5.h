@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "base/result.h"
@@ -17,6 +18,7 @@
 #include "model/weight_loader.h"
 #include "weights/model_config.h"
 #include "weights/safetensors.h"
+#include "weights/weight_preset.h"
 
 namespace sluice {
 
@@ -27,6 +29,7 @@ struct KernelTable;
 }
 
 struct ModelOptions {
+  std::optional<WeightPreset> preset = std::nullopt;  // none: bf16
   std::int64_t step_tokens_max = 512;     // rows of one forward()
   std::int64_t step_logit_rows_max = 64;  // logit rows of one forward()
   bool vision = true;                     // loads the vision encoder if the model has one
@@ -45,7 +48,7 @@ class Qwen3_5 {
 
   virtual const ModelConfig& config() const = 0;
   virtual const CacheLayout& cache_layout() const = 0;
-  virtual const ModelOptions& options() const = 0;
+  virtual const ModelOptions& options() const = 0;  // the preset is set
 
   // Null: the model has none, or it was not wanted.
   virtual VisionEncoder* vision() { return nullptr; }

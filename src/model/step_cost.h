@@ -6,12 +6,14 @@
 #include <cstdint>
 
 #include "weights/model_config.h"
+#include "weights/weight_preset.h"
 
 namespace sluice {
 
 struct StepCost {
-  double flops = 0.0;  // a multiply-add counts as two
-  double bytes = 0.0;  // read from memory
+  double flops = 0.0;     // a multiply-add counts as two
+  double int8_ops = 0.0;  // the same of integer products
+  double bytes = 0.0;     // read from memory
 };
 
 // A prompt of `tokens` >= 1, computed from nothing in steps of at most `step_tokens` >= 1; logits
@@ -27,22 +29,33 @@ struct DecodeShape {
   std::int64_t batch = 1;
 };
 
-// weight_bytes: what one step reads of weights, head included (Qwen3_5::weight_bytes()).
-//
+// What one step reads of weights, head included (Qwen3_5::weight_bytes()), and how they are held.
+struct WeightReads {
+  std::size_t bytes = 0;
+  WeightPreset preset = WeightPreset::bf16;
+};
+
 // flops: 2 per weight and token (head: per row of logits); attention 4 x heads x head_dim per
 // (row, key it sees); delta rule 6 x key_dim x value_dim per value head and token, the three
 // products of the plain recurrence (chunked forms do more work for the same result). Norms, gates
 // and the convolution count nothing.
 // bytes: weights once per step (head: when logits are wanted), keys and values of the tokens before
 // it, and the recurrent state. Embedding rows, activations and writes count nothing.
-StepCost prefill_cost(const ModelConfig& config, std::size_t weight_bytes,
+StepCost prefill_cost(const ModelConfig& config, const WeightReads& weights,
                       const PrefillShape& shape);
-StepCost decode_cost(const ModelConfig& config, std::size_t weight_bytes, const DecodeShape& shape);
+StepCost decode_cost(const ModelConfig& config, const WeightReads& weights,
+                     const DecodeShape& shape);
+
+struct MachineRates {
+  double flop_per_s = 0.0;
+  double int8_op_per_s = 0.0;
+  double byte_per_s = 0.0;
+};
 
 // Seconds that `cost` takes at least: the longer of computing and reading, since they overlap.
-double roofline_seconds(const StepCost& cost, double flop_per_s, double byte_per_s);
+double roofline_seconds(const StepCost& cost, const MachineRates& rates);
 
 // Whether computing, not reading, is the longer of the two.
-bool is_compute_bound(const StepCost& cost, double flop_per_s, double byte_per_s);
+bool is_compute_bound(const StepCost& cost, const MachineRates& rates);
 
 }  // namespace sluice

@@ -39,7 +39,7 @@ constexpr double kStateBytes = 4.0 * 16 * 32 * 4 + 3.0 * 192 * 2;  // fp32 state
 
 TEST(StepCost, DecodeByHand) {
   for (const bool tied : {true, false}) {
-    const StepCost cost = decode_cost(small_config(tied), 50'000, {.context = 9, .batch = 3});
+    const StepCost cost = decode_cost(small_config(tied), {.bytes = 50'000}, {.context = 9, .batch = 3});
     EXPECT_DOUBLE_EQ(cost.flops,
                      3 * (2 * kMatrixElements + kDeltaFlops + kHeadFlops + 4.0 * 4 * 16 * 10));
     EXPECT_DOUBLE_EQ(cost.bytes, 50'000 + 3 * (9 * kKvBytes + kStateBytes));
@@ -48,7 +48,7 @@ TEST(StepCost, DecodeByHand) {
 
 TEST(StepCost, PrefillByHand) {
   // Steps of 4, 4 and 2 rows, with 0, 4 and 8 tokens before them.
-  const StepCost cost = prefill_cost(small_config(false), 50'000, {.tokens = 10, .step_tokens = 4});
+  const StepCost cost = prefill_cost(small_config(false), {.bytes = 50'000}, {.tokens = 10, .step_tokens = 4});
   EXPECT_DOUBLE_EQ(cost.flops,
                    10 * (2 * kMatrixElements + kDeltaFlops) + kHeadFlops + 4.0 * 4 * 16 * 55);
   EXPECT_DOUBLE_EQ(cost.bytes,
@@ -57,18 +57,30 @@ TEST(StepCost, PrefillByHand) {
 
 TEST(StepCost, OneTokenCostsTheSameInBothPhases) {
   const ModelConfig config = released_config("qwen3.5-0.8b", 0).value();
-  const StepCost prefill = prefill_cost(config, 1'500'000'000, {.tokens = 1, .step_tokens = 512});
-  const StepCost decode = decode_cost(config, 1'500'000'000, {.context = 0, .batch = 1});
+  const StepCost prefill = prefill_cost(config, {.bytes = 1'500'000'000}, {.tokens = 1, .step_tokens = 512});
+  const StepCost decode = decode_cost(config, {.bytes = 1'500'000'000}, {.context = 0, .batch = 1});
   EXPECT_DOUBLE_EQ(prefill.flops, decode.flops);
   EXPECT_DOUBLE_EQ(prefill.bytes, decode.bytes);
 }
 
 TEST(StepCost, TheSlowerOfTheTwoDecides) {
-  const StepCost cost{.flops = 100.0, .bytes = 30.0};
-  EXPECT_DOUBLE_EQ(roofline_seconds(cost, 10.0, 10.0), 10.0);
-  EXPECT_TRUE(is_compute_bound(cost, 10.0, 10.0));
-  EXPECT_DOUBLE_EQ(roofline_seconds(cost, 10.0, 1.0), 30.0);
-  EXPECT_FALSE(is_compute_bound(cost, 10.0, 1.0));
+  const StepCost cost{.flops = 100.0, .int8_ops = 60.0, .bytes = 30.0};
+  MachineRates rates{.flop_per_s = 10.0, .int8_op_per_s = 20.0, .byte_per_s = 10.0};
+  EXPECT_DOUBLE_EQ(roofline_seconds(cost, rates), 13.0);
+  EXPECT_TRUE(is_compute_bound(cost, rates));
+  rates.byte_per_s = 1.0;
+  EXPECT_DOUBLE_EQ(roofline_seconds(cost, rates), 30.0);
+  EXPECT_FALSE(is_compute_bound(cost, rates));
+}
+
+TEST(StepCost, PresetsMoveProductsToIntegers) {
+  const ModelConfig config = released_config("qwen3.5-0.8b", 0).value();
+  const StepCost plain = decode_cost(config, {.bytes = 1}, {.context = 0, .batch = 1});
+  const StepCost narrow =
+      decode_cost(config, {.bytes = 1, .preset = WeightPreset::int8}, {.context = 0, .batch = 1});
+  EXPECT_EQ(plain.int8_ops, 0.0);
+  EXPECT_DOUBLE_EQ(narrow.int8_ops + narrow.flops, plain.flops);
+  EXPECT_GT(narrow.int8_ops, 30.0 * narrow.flops);  // gates, delta rule and attention are left
 }
 
 }  // namespace

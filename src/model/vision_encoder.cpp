@@ -305,7 +305,7 @@ Result<std::unique_ptr<VisionEncoder>> VisionEncoder::load(const ModelConfig& co
   }
   SLUICE_TRY(check_config(*config.vision));
   SLUICE_TRY(check_tensors(config, checkpoint));
-  WeightLoader loader(checkpoint, pool, progress,
+  WeightLoader loader(checkpoint, WeightPreset::bf16, pool, progress,
                       packed_bytes_expected(config, SLUICE_TRY(text_prefix(checkpoint))));
   Weights weights =
       SLUICE_TRY(load_weights(*config.vision, std::string(kVisionPrefix), checkpoint, loader));

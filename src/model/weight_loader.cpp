@@ -14,9 +14,13 @@ constexpr std::int64_t kRowsPerBatch = kernels::kPanelColumns;
 
 }  // namespace
 
-WeightLoader::WeightLoader(const Checkpoint& checkpoint, ThreadPool& pool,
+WeightLoader::WeightLoader(const Checkpoint& checkpoint, WeightPreset preset, ThreadPool& pool,
                            const LoadProgress& progress, std::size_t bytes_total)
-    : checkpoint_(checkpoint), pool_(pool), progress_(progress), bytes_total_(bytes_total) {}
+    : checkpoint_(checkpoint),
+      preset_(preset),
+      pool_(pool),
+      progress_(progress),
+      bytes_total_(bytes_total) {}
 
 Result<ops::PackedLinear> WeightLoader::linear(std::string_view name) {
   const TensorView* tensor = checkpoint_.find(name);
@@ -32,7 +36,8 @@ Result<ops::PackedLinear> WeightLoader::linear_rows(std::string_view name, std::
                 std::string(name));
   }
   const std::int64_t columns = element_count(tensor->shape) / tensor->shape[0];
-  ops::PackedLinear packed = SLUICE_TRY(ops::PackedLinear::allocate(row_count, columns));
+  ops::PackedLinear packed = SLUICE_TRY(
+      ops::PackedLinear::allocate(weight_format(preset_, name), row_count, columns));
   std::mutex error_mutex;
   std::optional<Error> first_error;
   pool_.for_ranges(row_count, kRowsPerBatch, [&](std::int64_t begin, std::int64_t end) {

@@ -13,6 +13,7 @@
 #include "ops/linear.h"
 #include "platform/thread_pool.h"
 #include "weights/safetensors.h"
+#include "weights/weight_preset.h"
 
 namespace sluice {
 
@@ -22,11 +23,11 @@ using LoadProgress = std::function<void(std::size_t, std::size_t)>;
 class WeightLoader {
  public:
   // bytes_total: what packed_bytes() will be at the end.
-  WeightLoader(const Checkpoint& checkpoint, ThreadPool& pool, const LoadProgress& progress,
-               std::size_t bytes_total);
+  WeightLoader(const Checkpoint& checkpoint, WeightPreset preset, ThreadPool& pool,
+               const LoadProgress& progress, std::size_t bytes_total);
 
-  // The tensor [out_features, in_features] as a packed product operand (axes after the first are
-  // flattened), or `row_count` rows of it.
+  // The tensor [out_features, in_features] (axes after the first are flattened), or `row_count`
+  // rows of it, as a packed product operand in the preset's format.
   Result<ops::PackedLinear> linear(std::string_view name);
   Result<ops::PackedLinear> linear_rows(std::string_view name, std::int64_t row_begin,
                                         std::int64_t row_count);
@@ -39,6 +40,7 @@ class WeightLoader {
 
  private:
   const Checkpoint& checkpoint_;
+  WeightPreset preset_;
   ThreadPool& pool_;
   const LoadProgress& progress_;
   std::size_t bytes_total_;

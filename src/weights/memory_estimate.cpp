@@ -13,12 +13,8 @@ namespace sluice {
 namespace {
 
 constexpr std::int64_t kBlockTokens = 64;     // one KV block
-constexpr std::int64_t kInt4GroupSize = 128;  // inputs that share one scale
 constexpr std::int64_t kBf16Bytes = 2;
 constexpr std::int64_t kF32Bytes = 4;
-
-constexpr std::array<std::string_view, kWeightPresets.size()> kPresetNames{"bf16", "mlp-fp8", "fp8",
-                                                                           "int8", "int4"};
 
 std::int64_t& group_of(GroupSizes& sizes, TensorGroup group) {
   switch (group) {
@@ -35,35 +31,18 @@ std::vector<TensorSpec> specs_of(const ModelConfig& config) {
   return list_tensors(config, "model.");
 }
 
-bool is_head(const TensorSpec& spec) {
-  return spec.name == "lm_head.weight";
-}
-
-// Whether the preset stores this matrix in its own width.
-bool is_narrow(const TensorSpec& spec, WeightPreset preset) {
-  const std::string_view name = spec.name;
-  if (preset == WeightPreset::bf16 || spec.role != TensorRole::matrix ||
-      spec.group == TensorGroup::vision || name.ends_with(".in_proj_a.weight") ||
-      name.ends_with(".in_proj_b.weight") || name == "mtp.fc.weight") {
-    return false;
+// Bytes of a matrix in the preset's own width.
+std::int64_t narrow_bytes(const TensorSpec& spec, WeightPreset preset) {
+  const std::int64_t out = spec.shape[0];
+  const std::int64_t in = spec.shape[1];
+  if (preset == WeightPreset::fp8 || preset == WeightPreset::mlp_fp8) {
+    return out * in + ceil_div(out, kFp8BlockSize) * ceil_div(in, kFp8BlockSize) * kF32Bytes;
   }
-  if (preset == WeightPreset::mlp_fp8) {
-    return name.find(".mlp.") != std::string_view::npos;
+  if (weight_format(preset, spec.name) == kernels::WeightFormat::int4) {
+    const std::int64_t groups = ceil_div(in, kernels::kInt4GroupK);
+    return out * (ceil_div<std::int64_t>(in, 2) + groups + kF32Bytes);
   }
-  return preset != WeightPreset::fp8 || !is_head(spec);
-}
-
-std::int64_t narrow_bytes(const Shape& shape, WeightPreset preset) {
-  const std::int64_t out = shape[0];
-  const std::int64_t in = shape[1];
-  switch (preset) {
-    case WeightPreset::int8:
-      return out * in + out * kF32Bytes;
-    case WeightPreset::int4:
-      return out * ceil_div<std::int64_t>(in, 2) + out * ceil_div(in, kInt4GroupSize) * kBf16Bytes;
-    default:
-      return out * in + ceil_div(out, kFp8BlockSize) * ceil_div(in, kFp8BlockSize) * kF32Bytes;
-  }
+  return out * (in + kF32Bytes);
 }
 
 std::int64_t layers_of(const ModelConfig& config, LayerType type) {
@@ -75,19 +54,6 @@ std::int64_t kv_bytes_of_layer(const ModelConfig& config) {
 }
 
 }  // namespace
-
-std::string_view to_string(WeightPreset preset) {
-  return kPresetNames[static_cast<std::size_t>(preset)];
-}
-
-std::optional<WeightPreset> weight_preset_from_name(std::string_view name) {
-  for (const WeightPreset preset : kWeightPresets) {
-    if (to_string(preset) == name) {
-      return preset;
-    }
-  }
-  return std::nullopt;
-}
 
 GroupSizes count_parameters(const ModelConfig& config) {
   GroupSizes counts;
@@ -106,9 +72,9 @@ GroupSizes weight_bytes(const ModelConfig& config, WeightPreset preset) {
   GroupSizes bytes;
   for (const TensorSpec& spec : specs) {
     const std::int64_t element_bytes = spec.role == TensorRole::vector ? kF32Bytes : kBf16Bytes;
-    group_of(bytes, spec.group) += is_narrow(spec, preset)
-                                       ? narrow_bytes(spec.shape, preset)
-                                       : element_count(spec.shape) * element_bytes;
+    const bool narrow = spec.role == TensorRole::matrix && is_narrow(preset, spec.name);
+    group_of(bytes, spec.group) +=
+        narrow ? narrow_bytes(spec, preset) : element_count(spec.shape) * element_bytes;
   }
   return bytes;
 }

@@ -4,33 +4,13 @@
 // layouts, and a state slot that carries rows since the last anchor (model/cache_layout.h).
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <optional>
-#include <string_view>
 
 #include "base/result.h"
 #include "weights/model_config.h"
+#include "weights/weight_preset.h"
 
 namespace sluice {
-
-// Widths of the linear weights; embeddings and DeltaNet gates (in_proj_a, in_proj_b) stay bf16 in
-// every preset, vectors fp32, MTP's fc and the vision tower bf16.
-enum class WeightPreset {
-  bf16,     // everything
-  mlp_fp8,  // the MLP in e4m3, the rest bf16
-  fp8,      // all linear weights but lm_head in e4m3, one fp32 scale per 128 x 128 block
-  int8,     // all linear weights, one fp32 scale per output channel
-  int4,     // all linear weights, one bf16 scale per 128 inputs of an output channel
-};
-
-inline constexpr std::array kWeightPresets{WeightPreset::bf16, WeightPreset::mlp_fp8,
-                                           WeightPreset::fp8, WeightPreset::int8,
-                                           WeightPreset::int4};
-
-// "bf16", "mlp-fp8", "fp8", "int8", "int4".
-std::string_view to_string(WeightPreset preset);
-std::optional<WeightPreset> weight_preset_from_name(std::string_view name);
 
 struct GroupSizes {
   std::int64_t text = 0;
@@ -43,7 +23,7 @@ struct GroupSizes {
 GroupSizes count_parameters(const ModelConfig& config);
 
 // Bytes of the weights. A tied head shares the bytes of the embedding in the presets that keep
-// lm_head in bf16; in int8 and int4 it is a quantised copy beside the bf16 embedding.
+// lm_head in bf16; in int8 and int4 it is an int8 copy beside the bf16 embedding.
 GroupSizes weight_bytes(const ModelConfig& config, WeightPreset preset);
 
 // Bytes of K and V of one token over all full-attention layers, in bf16; of the MTP layers.

@@ -50,13 +50,10 @@ TEST(MemoryEstimate, WeightsPerPreset) {
   EXPECT_NEAR(text_gb(WeightPreset::mlp_fp8), 36.7, 0.1);
   EXPECT_NEAR(text_gb(WeightPreset::fp8), 29.5, 0.1);
   EXPECT_NEAR(text_gb(WeightPreset::int8), 28.2, 0.1);
-  EXPECT_NEAR(text_gb(WeightPreset::int4), 15.8, 0.1);
+  EXPECT_NEAR(text_gb(WeightPreset::int4), 16.8, 0.1);
   for (const WeightPreset preset : kWeightPresets) {
     EXPECT_EQ(weight_bytes(config, preset).vision, weight_bytes(config, WeightPreset::bf16).vision);
-    EXPECT_EQ(weight_preset_from_name(to_string(preset)), preset);
   }
-  EXPECT_EQ(to_string(WeightPreset::mlp_fp8), "mlp-fp8");
-  EXPECT_FALSE(weight_preset_from_name("fp4").has_value());
 }
 
 TEST(MemoryEstimate, CountsASmallModelByHand) {
@@ -81,8 +78,10 @@ TEST(MemoryEstimate, CountsASmallModelByHand) {
   const std::int64_t rows = 128 + 32 + 32 + 32 + 48 + 48 + 32 + 40;  // of all linear weights
   EXPECT_EQ(weight_bytes(config, WeightPreset::int8).total(),
             attention + mlp + table + 4 * rows + 2 * table + 4 * vectors);
+  const std::int64_t down_groups = 16;  // 48 inputs take two groups, not one and a half
   EXPECT_EQ(weight_bytes(config, WeightPreset::int4).total(),
-            (attention + mlp + table) / 2 + 2 * rows + 2 * table + 4 * vectors);
+            (attention + mlp) / 2 + (attention + mlp) / 32 + down_groups + table + 4 * rows +
+                2 * table + 4 * vectors);
 }
 
 TEST(MemoryEstimate, TiedHeadIsACopyOnlyWhenQuantised) {
