@@ -41,8 +41,8 @@ void keep_at(Sequence& sequence, std::int64_t tokens) {
 double flops_per_token(const EngineConfig& config, const Qwen3_5& model) {
   const std::int64_t tokens = std::max<std::int64_t>(config.prefill_step_max, 1);
   const PrefillShape step{.tokens = tokens, .step_tokens = tokens};
-  return prefill_cost(model.config(), model.weight_bytes(), step).flops /
-         static_cast<double>(tokens);
+  const WeightReads weights{.bytes = model.weight_bytes()};
+  return prefill_cost(model.config(), weights, step).flops / static_cast<double>(tokens);
 }
 
 std::int64_t outstanding_max(const EngineConfig& config) {

@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "kernels/exp_constants.h"
+#include "kernels/gelu_constants.h"
 #include "kernels/scalar_math.h"
 
 // clang-format off: each part uses the ones above it.
