@@ -55,6 +55,7 @@ def likely_description():
     parts = description["components"]["schemas"]
     parts["TokenId"]["maximum"] = TOKEN_ID_MAX
     parts["JsonSchema"] = {"enum": SCHEMAS}
+    parts["ChatPart"], parts["ImageBlock"] = parts["TextPart"], parts["TextBlock"]  # random pictures are none
     fields = parts["GenerationFields"]["properties"]
     fields["guided_regex"] = fields["structured_outputs"]["properties"]["regex"] = {"enum": REGEXES}
     fields["guided_grammar"] = fields["structured_outputs"]["properties"]["grammar"] = {"enum": GRAMMARS}
