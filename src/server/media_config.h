@@ -8,12 +8,16 @@
 #include <vector>
 
 #include "media/image_decoder.h"
+#include "media/video_file.h"
 
 namespace sluice {
 
 struct MediaConfig {
   std::int64_t items_max = 64;  // pictures and videos of one request, frames of lists included
-  PictureLimits picture = {};   // of each; encoded_bytes_max holds for videos, too
+  PictureLimits picture = {};   // of each
+  VideoLimits video = {.decoded_pixels_max = std::int64_t{1} << 34};  // a minute or so of one core
+  std::int64_t list_pixels_max = std::int64_t{1}
+                                 << 27;  // of the frames of one list, decoded at once
   std::size_t request_bytes_max = std::size_t{256} << 20;  // encoded, of one request
 
   std::vector<std::string> domains = {};  // hosts whose http(s) URLs are fetched; none: no URL is

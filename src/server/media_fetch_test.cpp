@@ -148,15 +148,14 @@ TEST_F(MediaFetchTest, CertificatesAreVerified) {
   const std::string at = ":" + safe.port() + "/a";
   EXPECT_EQ(fetch("https://pictures.test" + at), error(ErrorCode::io));  // nobody signed it
 
-  const std::filesystem::path file = std::filesystem::temp_directory_path() /
-                                     ("media_fetch_" + safe.port() + ".pem");
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / ("media_fetch_" + safe.port() + ".pem");
   std::ofstream(file) << certificate.certificate;
   const char* const before = ::getenv("SSL_CERT_FILE");
   const std::string kept = before != nullptr ? before : "";
   ::setenv("SSL_CERT_FILE", file.c_str(), 1);
   EXPECT_EQ(fetch("https://pictures.test" + at), "picture");
-  EXPECT_EQ(fetch("https://pictures.test:" + safe.port() + "/down"),
-            error(ErrorCode::unsupported));
+  EXPECT_EQ(fetch("https://pictures.test:" + safe.port() + "/down"), error(ErrorCode::unsupported));
   domains_[1] = "other.test";
   EXPECT_EQ(fetch("https://other.test" + at), error(ErrorCode::io));  // another name
   if (before != nullptr) {

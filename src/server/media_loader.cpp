@@ -107,7 +107,7 @@ ApiResult<std::vector<std::shared_ptr<const VisionInput>>> MediaLoader::decode(
 
 ApiResult<OpenedMedia> MediaLoader::open_one(const MediaSource& source,
                                              std::size_t bytes_max) const {
-  OpenedMedia media{.source = source, .files = {}, .prompt = {}};
+  OpenedMedia media{.source = source, .files = {}, .video = {}, .prompt = {}};
   for (const auto& text : source.texts) {
     auto bytes = read(*text, source, std::min(bytes_max, config_.picture.encoded_bytes_max));
     if (!bytes) {
@@ -117,11 +117,9 @@ ApiResult<OpenedMedia> MediaLoader::open_one(const MediaSource& source,
     bytes_max -= bytes->size();
     media.files.push_back(std::move(*bytes));
   }
-  auto prompt = look_at(media);
-  if (!prompt) {
-    return media_error(source, prompt.error());
+  if (const auto looked = look_at(media); !looked) {
+    return media_error(source, looked.error());
   }
-  media.prompt = std::move(*prompt);
   return media;
 }
 
@@ -143,19 +141,69 @@ Result<std::vector<std::byte>> MediaLoader::read(const std::string& text, const 
   return std::move(SLUICE_TRY(read_embedded_media(text, bytes_max)).bytes);
 }
 
-Result<PromptMedia> MediaLoader::look_at(const OpenedMedia& media) const {
-  if (media.source.kind == MediaKind::video) {
-    return fail(ErrorCode::unsupported, "videos are not read");
+Result<void> MediaLoader::look_at(OpenedMedia& media) const {
+  media.prompt.kind = media.source.kind;
+  if (media.source.kind == MediaKind::image) {
+    const PictureSize size = SLUICE_TRY(read_picture_size(media.files.front(), config_.picture));
+    const std::int64_t tokens = SLUICE_TRY(vision_token_count(size, budget_of(media.source)));
+    media.prompt.pictures.push_back({.token_count = tokens});
+    return {};
   }
+  media.video = SLUICE_TRY(media.source.is_frames ? plan_list(media) : plan_file(media));
+  for (const double seconds : media.video->seconds) {
+    media.prompt.pictures.push_back(
+        {.token_count = media.video->tokens_per_group(), .caption = seconds_text(seconds)});
+  }
+  return {};
+}
+
+Result<VideoPlan> MediaLoader::plan_file(const OpenedMedia& media) const {
+  const PreprocessorConfig& model = vision_->preprocessor;
+  const std::int64_t frames_max =
+      std::min(media.source.frames_max.value_or(model.frames_max), model.frames_max);
+  const FrameRule rule{
+      .frames_per_second = media.source.frames_per_second.value_or(model.frames_per_second),
+      .frames_min = std::min(model.frames_min, frames_max),
+      .frames_max = frames_max};
+  const VideoFacts facts = SLUICE_TRY(read_video_facts(media.files.front(), config_.video));
+  return plan_video(facts, rule, budget_of(media.source));
+}
+
+Result<VideoPlan> MediaLoader::plan_list(const OpenedMedia& media) const {
   const PictureSize size = SLUICE_TRY(read_picture_size(media.files.front(), config_.picture));
-  const std::int64_t tokens = SLUICE_TRY(vision_token_count(size, budget_of(media.source)));
-  return PromptMedia{.kind = MediaKind::image, .pictures = {{.token_count = tokens}}};
+  for (std::size_t i = 1; i < media.files.size(); ++i) {
+    const PictureSize other = SLUICE_TRY(read_picture_size(media.files[i], config_.picture));
+    if (other != size) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("frame {} has {} x {} pixels, the first has {} x {}", i, other.width,
+                              other.height, size.width, size.height));
+    }
+  }
+  const std::int64_t count = std::ssize(media.files);
+  if (size.pixel_count() > config_.list_pixels_max / count) {
+    return fail(ErrorCode::resource_exhausted,
+                fmt::format("{} frames of {} x {} pixels, want at most {} pixels in all", count,
+                            size.width, size.height, config_.list_pixels_max));
+  }
+  const double rate =
+      media.source.frames_per_second.value_or(vision_->preprocessor.frames_per_second);
+  return plan_frames(size, {.frame_count = count, .frames_per_second = rate},
+                     budget_of(media.source));
 }
 
 Result<std::vector<VisionInput>> MediaLoader::decode_one(const OpenedMedia& media) const {
-  const Picture picture = SLUICE_TRY(decode_picture(media.files.front(), config_.picture));
+  if (media.video && !media.source.is_frames) {
+    return make_video_inputs(media.files.front(), *media.video, config_.video);
+  }
+  std::vector<Picture> pictures;
+  for (const auto& file : media.files) {
+    pictures.push_back(SLUICE_TRY(decode_picture(file, config_.picture)));
+  }
+  if (media.video) {
+    return make_video_inputs(pictures, *media.video);
+  }
   std::vector<VisionInput> inputs;
-  inputs.push_back(SLUICE_TRY(make_vision_input(picture, budget_of(media.source))));
+  inputs.push_back(SLUICE_TRY(make_vision_input(pictures.front(), budget_of(media.source))));
   return inputs;
 }
 

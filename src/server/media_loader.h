@@ -19,6 +19,7 @@
 #include "api/api_error.h"
 #include "api/chat/vision_prompt.h"
 #include "media/encoder_size.h"
+#include "media/video_input.h"
 #include "request/vision_input.h"
 #include "server/media_config.h"
 #include "server/served_model.h"
@@ -28,6 +29,7 @@ namespace sluice {
 struct OpenedMedia {
   MediaSource source;
   std::vector<std::vector<std::byte>> files;  // one for each text of the source
+  std::optional<VideoPlan> video;             // none of an image
   PromptMedia prompt;
 };
 
@@ -49,7 +51,9 @@ class MediaLoader {
   ApiResult<OpenedMedia> open_one(const MediaSource& source, std::size_t bytes_max) const;
   Result<std::vector<std::byte>> read(const std::string& text, const MediaSource& source,
                                       std::size_t bytes_max) const;
-  Result<PromptMedia> look_at(const OpenedMedia& media) const;
+  Result<void> look_at(OpenedMedia& media) const;
+  Result<VideoPlan> plan_file(const OpenedMedia& media) const;
+  Result<VideoPlan> plan_list(const OpenedMedia& media) const;
   Result<std::vector<VisionInput>> decode_one(const OpenedMedia& media) const;
   PixelBudget budget_of(const MediaSource& source) const;
 

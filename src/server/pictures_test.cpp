@@ -1,5 +1,7 @@
 // Pictures over HTTP, in every dialect: what the engine gets, what is counted, what is refused.
 #include <boost/json/object.hpp>
+#include <filesystem>
+#include <fstream>
 
 #include "server/test_pictures.h"
 
@@ -47,8 +49,8 @@ class PicturesTest : public VisionServerTest {
                   placeholders().image);
       }
       placed += count;
-      text += (text.empty() ? "" : " ") + std::to_string(span.position) + ":" +
-              std::to_string(count);
+      text +=
+          (text.empty() ? "" : " ") + std::to_string(span.position) + ":" + std::to_string(count);
     }
     EXPECT_EQ(std::ranges::count(request.token_ids, placeholders().image), placed);
     return text;
@@ -57,9 +59,9 @@ class PicturesTest : public VisionServerTest {
 
 TEST_F(PicturesTest, TheEngineGetsThemAtTheirPlaces) {
   start();
-  const TestReply reply = post("/v1/chat/completions",
-                               chat_with(image(small_uri()) + "," + kText + "," +
-                                         image(data_uri(bmp_file(96, 64, 7), "image/png"))));
+  const TestReply reply =
+      post("/v1/chat/completions", chat_with(image(small_uri()) + "," + kText + "," +
+                                             image(data_uri(bmp_file(96, 64, 7), "image/png"))));
   ASSERT_EQ(reply.status, 200) << reply.body;
   const auto& usage = reply.json().at("usage");
   EXPECT_EQ(usage.at("prompt_tokens_details").at("image_tokens").as_int64(), kSmall + kWide);
@@ -100,8 +102,8 @@ TEST_F(PicturesTest, EverySpellingAndDialect) {
   const std::string block =
       R"({"type":"image","source":{"type":"base64","media_type":"image/png","data":")" + bare +
       "\"}}";
-  EXPECT_EQ(ask("/v1/messages", R"({"max_tokens":4,"messages":[{"role":"user","content":[)" +
-                                    block + "]}]}"),
+  EXPECT_EQ(ask("/v1/messages",
+                R"({"max_tokens":4,"messages":[{"role":"user","content":[)" + block + "]}]}"),
             plain);
   const std::string result =
       R"({"max_tokens":4,"messages":[{"role":"user","content":"q"},{"role":"assistant","content":[)"
@@ -131,6 +133,54 @@ TEST_F(PicturesTest, CountsAgreeWithPrompts) {
   ASSERT_EQ(post("/v1/chat/completions", chat_with(kText + "," + image(small_uri()))).status, 200);
   EXPECT_EQ(tokenized.json().at("count").as_int64(),
             std::ssize(engine_.requests().back().token_ids));
+}
+
+TEST_F(PicturesTest, FramesOfAVideoComeWithTheirTimes) {
+  start();
+  std::string frames;
+  for (int i = 0; i < 5; ++i) {
+    frames += (i > 0 ? ",\"" : "\"") +
+              data_uri(bmp_file(64, 64, static_cast<unsigned char>(10 * i))) + "\"";
+  }
+  const std::string body =
+      chat_with(kText + R"(,{"type":"video","fps":2,"video":[)" + frames + "]}");
+  const TestReply rendered = post("/apply-template", body);
+  ASSERT_EQ(rendered.status, 200) << rendered.body;
+  const std::string group = "<|vision_start|><|video_pad|><|vision_end|>";
+  EXPECT_NE(std::string(rendered.json().at("prompt").as_string())
+                .find("look<0.2 seconds>" + group + "<1.2 seconds>" + group + "<2.0 seconds>" +
+                      group + "<|im_end|>"),
+            std::string::npos)
+      << rendered.body;
+  const TestReply reply = post("/v1/chat/completions", body);
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  EXPECT_EQ(reply.json().at("usage").at("prompt_tokens_details").at("image_tokens").as_int64(),
+            3 * kSmall);
+  const Request request = engine_.requests().back();
+  ASSERT_EQ(request.vision.size(), 3U);
+  for (const VisionSpan& span : request.vision) {
+    EXPECT_EQ(span.input->frame_count, 2);
+    EXPECT_EQ(request.token_ids.at(static_cast<std::size_t>(span.position)), placeholders().video);
+  }
+  EXPECT_EQ(request.vision[1].input->pixels.front(), 20);
+  EXPECT_EQ(request.vision[1].input->pixels.back(), 30);
+  EXPECT_EQ(request.vision[2].input->pixels.back(), 40);  // the last frame stands for two
+}
+
+TEST_F(PicturesTest, VideosThatAreNoneNameTheField) {
+  config_.media.list_pixels_max = 10'000;
+  start();
+  const std::string at = "messages[0].content[0].video";
+  const auto video_error = [this](const std::string& video) {
+    return error_of(
+        post("/v1/chat/completions", chat_with(R"({"type":"video","video":)" + video + "}")));
+  };
+  EXPECT_EQ(video_error("\"" + data_uri("no video") + "\""), "400 invalid_image " + at);
+  EXPECT_EQ(video_error("[\"" + small_uri() + "\",\"" + data_uri(bmp_file(96, 64)) + "\"]"),
+            "400 invalid_image " + at);
+  EXPECT_EQ(
+      video_error("[\"" + small_uri() + "\",\"" + small_uri() + "\",\"" + small_uri() + "\"]"),
+      "400 image_too_large " + at);
 }
 
 TEST_F(PicturesTest, SizesFollowTheRequestInsideTheLimitsOfTheModel) {
@@ -172,14 +222,14 @@ TEST_F(PicturesTest, WhatIsWrongNamesTheField) {
                           "file:///etc/passwd", "http://127.0.0.1/"}) {
     EXPECT_EQ(chat_error(url), "400 media_url_not_allowed " + at) << url;
   }
-  EXPECT_EQ(error_of(post("/v1/chat/completions", chat_with(image(small_uri()) + "," +
-                                                            image(small_uri()) + "," +
-                                                            image(small_uri())))),
+  EXPECT_EQ(error_of(post("/v1/chat/completions",
+                          chat_with(image(small_uri()) + "," + image(small_uri()) + "," +
+                                    image(small_uri())))),
             "400 invalid_value messages[0].content[2].image_url.url");
-  EXPECT_EQ(error_of(post("/v1/responses",
-                          R"({"input":[{"role":"user","content":[{"type":"input_image",)"
-                          R"("image_url":"http://example.org"}]}]})")),
-            "400 media_url_not_allowed input[0].content[0].image_url");
+  EXPECT_EQ(
+      error_of(post("/v1/responses", R"({"input":[{"role":"user","content":[{"type":"input_image",)"
+                                     R"("image_url":"http://example.org"}]}]})")),
+      "400 media_url_not_allowed input[0].content[0].image_url");
   const TestReply messages =
       post("/v1/messages", R"({"messages":[{"role":"user","content":[{"type":"image","source":)"
                            R"({"type":"base64","media_type":"image/png","data":"http://x/"}}]}]})");
@@ -195,9 +245,9 @@ TEST_F(PicturesTest, FilesOfTheMediaRootAreRead) {
   std::ofstream(root / "a.bmp", std::ios::binary) << bmp_file(64, 64);
   config_.media.root = root;
   start();
-  EXPECT_EQ(post("/v1/chat/completions", chat_with(image("file://" + (root / "a.bmp").string())))
-                .status,
-            200);
+  EXPECT_EQ(
+      post("/v1/chat/completions", chat_with(image("file://" + (root / "a.bmp").string()))).status,
+      200);
   EXPECT_EQ(error_of(post("/v1/chat/completions", chat_with(image("file:///etc/passwd")))),
             "400 media_url_not_allowed messages[0].content[0].image_url.url");
   std::filesystem::remove_all(root);
@@ -206,8 +256,8 @@ TEST_F(PicturesTest, FilesOfTheMediaRootAreRead) {
 TEST_F(PicturesTest, NamedHostsMustBeOnTheInternet) {
   config_.media.domains = {"localhost", "127.0.0.1"};
   start();
-  for (const char* url : {"http://localhost:1/a.png", "http://127.0.0.1:1/a.png",
-                          "http://elsewhere.test/a.png"}) {
+  for (const char* url :
+       {"http://localhost:1/a.png", "http://127.0.0.1:1/a.png", "http://elsewhere.test/a.png"}) {
     EXPECT_EQ(error_of(post("/v1/chat/completions", chat_with(image(url)))),
               "400 media_url_not_allowed messages[0].content[0].image_url.url")
         << url;
