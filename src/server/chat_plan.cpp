@@ -121,13 +121,15 @@ ApiResult<std::vector<VisionSpan>> decode_pictures(const Backend& backend,
   if (!inputs) {
     return std::unexpected(std::move(inputs).error());
   }
+  const auto fits = [](const auto& input, const PlacedPicture& place) {
+    return input->token_count() == place.token_count;
+  };
+  if (!std::ranges::equal(*inputs, encoded.pictures, fits)) {
+    return api_fail(ApiErrorKind::invalid_image, "a picture has another size than its header says");
+  }
   std::vector<VisionSpan> spans;
   for (std::size_t i = 0; i < inputs->size(); ++i) {
-    const PlacedPicture& place = encoded.pictures.at(i);
-    if ((*inputs)[i]->token_count() != place.token_count) {
-      return api_fail(ApiErrorKind::invalid_image,
-                      "a picture has another size than its header says");
-    }
+    const PlacedPicture& place = encoded.pictures[i];
     spans.push_back({.position = place.position, .input = std::move((*inputs)[i])});
   }
   return spans;

@@ -125,7 +125,7 @@ def described_names(schema, found):
 
 
 # Read below what the description calls "other blocks", "other items" or JSON Schema; or not a field of a body.
-NOT_DESCRIBED = {"tool", "definition", "tool_name", "url", "additional_tools"}
+NOT_DESCRIBED = {"tool", "definition", "tool_name", "additional_tools"}
 
 
 def test_every_field_that_is_read_is_described():
