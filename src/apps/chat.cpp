@@ -147,8 +147,8 @@ class Conversation {
 
  private:
   Result<void> answer_last() {
-    EncodedPrompt prompt = SLUICE_TRY(
-        encode_messages(messages_, pictures_, options_->thinking, *text_, *config_));
+    EncodedPrompt prompt =
+        SLUICE_TRY(encode_messages(messages_, pictures_, options_->thinking, *text_, *config_));
     const std::int64_t room =
         engine_->config().context_max - static_cast<std::int64_t>(prompt.token_ids.size());
     if (room < 1) {

@@ -237,9 +237,9 @@ Result<int> run_generate(const GenerateOptions& options) {
       SLUICE_TRY(start_engine(loaded->model(), engine_config, options.runtime.quiet));
 
   Answer answer(text, options);
-  const GenerationEnd end = SLUICE_TRY(run_generation(
-      *engine, make_request(options, text.generation, std::move(prompt), sampling), *watch,
-      [&answer](const TokenEvent& event) { return answer.append(event); }));
+  const GenerationEnd end = SLUICE_TRY(
+      run_generation(*engine, make_request(options, text.generation, std::move(prompt), sampling),
+                     *watch, [&answer](const TokenEvent& event) { return answer.append(event); }));
   return report(answer, end, options, loaded->load_seconds());
 }
 

@@ -116,8 +116,7 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::open_from(const std::string& n
                threads, describe_model(name, config));
   }
   Checkpoint checkpoint = SLUICE_TRY(open_weights());
-  return std::unique_ptr<LoadedModel>(
-      new LoadedModel(
+  return std::unique_ptr<LoadedModel>(new LoadedModel(
       std::move(checkpoint),
       {config, table, options.preset.value_or(WeightPreset::bf16), options.quiet}, threads));
 }
@@ -164,10 +163,10 @@ Result<std::int64_t> choose_context(std::int64_t given, std::int64_t usual,
 }
 
 std::string describe_memory(Qwen3_5& model, const EngineMemory& memory) {
-  const std::string vision =
-      model.vision() != nullptr
-          ? fmt::format(" and {} of the vision encoder", format_bytes(model.vision()->weight_bytes()))
-          : std::string();
+  const std::string vision = model.vision() != nullptr
+                                 ? fmt::format(" and {} of the vision encoder",
+                                               format_bytes(model.vision()->weight_bytes()))
+                                 : std::string();
   return fmt::format(
       "memory: weights {}{}, KV cache {} ({} tokens), states {}, {} more for kept prefixes, "
       "logits {}, workspace {}",

@@ -149,9 +149,9 @@ Result<EncodedPrompt> encode_messages(const json::array& messages,
   }
   const PromptText prompt =
       SLUICE_TRY(text.chat_template->render(json::serialize(variables), *tokenizer));
-  EncodedPrompt encoded =
-      pictures.empty() ? EncodedPrompt{.token_ids = SLUICE_TRY(tokenizer->encode(prompt))}
-                       : SLUICE_TRY(place_pictures(prompt, pictures, *tokenizer, config));
+  EncodedPrompt encoded = pictures.empty()
+                              ? EncodedPrompt{.token_ids = SLUICE_TRY(tokenizer->encode(prompt))}
+                              : SLUICE_TRY(place_pictures(prompt, pictures, *tokenizer, config));
   encoded.starts_inside_reasoning = ends_inside_reasoning(prompt);
   return encoded;
 }

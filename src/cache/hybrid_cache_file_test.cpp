@@ -286,7 +286,8 @@ TEST_F(HybridCacheFile, PinsComeBackWithWhatTheyPin) {
 TEST_F(HybridCacheFile, WhereNothingCanBeWrittenTheOldFileStays) {
   HybridCache cache = make();
   EXPECT_FALSE(cache.save(directory_ / "no" / "such", kIdentity, {}, names_));
-  EXPECT_EQ(cache.save(directory_, kIdentity, {}, names_).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(cache.save(directory_, kIdentity, {}, names_).error().code,
+            ErrorCode::invalid_argument);
   EXPECT_EQ(save(cache).bytes, 0U);  // an empty cache is a file, too
   EXPECT_EQ(load(cache).bytes, 0U);
 }

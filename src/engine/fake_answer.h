@@ -97,8 +97,8 @@ inline FakeAnswer fake_answer(const Request& request, const EngineConfig& config
   std::vector<TokenId> history = request.token_ids;
   for (const VisionSpan& span : request.vision) {
     for (std::int64_t row = 0; row < span.input->token_count(); ++row) {
-      history[static_cast<std::size_t>(span.position + row)] = fake_picture_token(
-          FakeVisionEncoder::seed_of(*span.input), static_cast<float>(row));
+      history[static_cast<std::size_t>(span.position + row)] =
+          fake_picture_token(FakeVisionEncoder::seed_of(*span.input), static_cast<float>(row));
     }
   }
   const MropePositions positions(request.vision);

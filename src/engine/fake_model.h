@@ -86,7 +86,6 @@ class FakeModel final : public Qwen3_5 {
   std::function<bool(const ForwardBatch&)> bends_logits;
 
   FakeVisionEncoder encoder;
-
   VisionEncoder* vision() override { return options_.vision ? &encoder : nullptr; }
   const ModelConfig& config() const override { return config_; }
   const CacheLayout& cache_layout() const override { return layout_; }

@@ -9,7 +9,9 @@
 namespace sluice {
 namespace {
 
-std::size_t bytes_of(const PictureRows& rows) { return rows.size() * sizeof(float); }
+std::size_t bytes_of(const PictureRows& rows) {
+  return rows.size() * sizeof(float);
+}
 
 }  // namespace
 

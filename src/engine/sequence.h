@@ -30,7 +30,8 @@ struct SequencePicture {
   std::int64_t position = 0;
   std::shared_ptr<const VisionInput> input;
   TokenId name = 0;  // once the engine has it
-  std::shared_ptr<const PictureRows> rows = nullptr;  // from when they are known until they are computed
+  std::shared_ptr<const PictureRows> rows =
+      nullptr;  // from when they are known until they are computed
 
   std::int64_t end() const { return position + input->token_count(); }
 };

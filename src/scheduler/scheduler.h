@@ -21,7 +21,8 @@
 // all, the one that was served longest ago comes first, and the first prefill takes its turn with
 // one row. When logit rows run out, a prefill stops one token short of its end and then takes turns
 // like the others. A prompt that is scored has logits of every row, and a budget of its own for
-// them. A held sequence keeps its place but gets no rows: it waits for another one, or for pictures.
+// them. A held sequence keeps its place but gets no rows: it waits for another one, or for
+// pictures.
 //
 // Thread rule: one owner (the engine thread).
 #pragma once

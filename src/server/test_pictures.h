@@ -53,9 +53,9 @@ class VisionServerTest : public ServerTest {
   const ServedModel& served() const override {
     static const ServedModel loaded = [] {
       ServedModel model = load();
-      model.vision = VisionModel{.placeholders = placeholders(),
-                                 .preprocessor = {.picture = {.pixels_min = 32 * 32,
-                                                              .pixels_max = 512 * 512}}};
+      model.vision = VisionModel{
+          .placeholders = placeholders(),
+          .preprocessor = {.picture = {.pixels_min = 32 * 32, .pixels_max = 512 * 512}}};
       return model;
     }();
     return loaded;

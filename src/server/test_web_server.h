@@ -97,8 +97,8 @@ class TestWebServer {
     answers_[path] = std::move(bytes);
   }
   void answer_with_body(const std::string& path, const std::string& body) {
-    answer(path, "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body.size()) +
-                     "\r\n\r\n" + body);
+    answer(path,
+           "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
   }
   void redirect(const std::string& path, const std::string& location) {
     answer(path, "HTTP/1.1 302 Found\r\nLocation: " + location + "\r\nContent-Length: 0\r\n\r\n");
