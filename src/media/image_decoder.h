@@ -1,9 +1,10 @@
 // From the bytes of a PNG, JPEG, WebP, GIF (first frame) or BMP file to an upright 8-bit RGB
 // picture, by libvips and our own reader of BMP. Bytes come from strangers: the type is sniffed,
 // every limit is checked against the header before a pixel is decoded, and data that ends early or
-// is broken is an Error. What is equal to Pillow and what is not: README.md.
+// is broken is an Error. What is equal to Pillow and what is not: docs/MEDIA.md.
 //
-// Threads: any number may decode at once; each decodes on its own thread and spawns none.
+// Threads: any number may decode at once; each decodes on its own thread (libvips keeps a helper
+// for WebP).
 #pragma once
 
 #include <cstddef>

@@ -205,6 +205,17 @@ TEST(ImageDecoder, EmptyAndThinPictures) {
                ErrorCode::invalid_argument, {"1 x 201", "200 times"});
 }
 
+TEST(ImageDecoder, JpegsOfTooManyScans) {
+  Bytes jpeg = test::read_picture_file("progressive.jpg");
+  const std::array scan{std::byte{0xff}, std::byte{0xda}, std::byte{0}, std::byte{0}};
+  jpeg.resize(jpeg.size() - 2);  // the end mark
+  for (int i = 0; i < 130; ++i) {
+    jpeg.insert(jpeg.end(), scan.begin(), scan.end());
+  }
+  EXPECT_ERROR(decode_picture(jpeg, kLimits), ErrorCode::resource_exhausted,
+               {"scans, want at most 128"});
+}
+
 // Headers within the limits, data that is not there.
 TEST(ImageDecoder, ClaimsWithoutData) {
   for (const std::byte interlaced : {std::byte{0}, std::byte{1}}) {

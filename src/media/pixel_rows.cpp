@@ -86,6 +86,10 @@ void to_rgb(std::span<const std::byte> source, SampleLayout layout, bool wide,
   const std::size_t channels = channel_count(layout);
   const std::size_t pixels = target.size() / kRgb;
   SLUICE_CHECK(source.size() == pixels * channels * (wide ? 2 : 1));
+  if (layout == SampleLayout::rgb && !wide) {
+    std::memcpy(target.data(), source.data(), source.size());
+    return;
+  }
   std::uint8_t pixel[kChannelsMax] = {};
   for (std::size_t x = 0; x < pixels; ++x) {
     for (std::size_t c = 0; c < channels; ++c) {

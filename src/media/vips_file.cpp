@@ -4,6 +4,7 @@
 #include <vips/vips.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -81,6 +82,19 @@ ImagePointer load_header(std::span<const std::byte> bytes, PictureType type) {
   return ImagePointer(status == 0 ? image : nullptr);
 }
 
+// Inside compressed data 0xff is never followed by the marker's second byte; a thumbnail or chance
+// may add a few.
+std::size_t scan_count(std::span<const std::byte> jpeg) {
+  constexpr std::array kStartOfScan{std::byte{0xff}, std::byte{0xda}};
+  std::size_t count = 0;
+  for (auto rest = std::ranges::search(jpeg, kStartOfScan); !rest.empty();
+       rest =
+           std::ranges::search(rest.end(), jpeg.end(), kStartOfScan.begin(), kStartOfScan.end())) {
+    ++count;
+  }
+  return count;
+}
+
 std::optional<SampleLayout> layout_of(VipsImage* image) {
   switch (vips_image_get_bands(image)) {
     case 1:
@@ -115,6 +129,11 @@ VipsFile::~VipsFile() = default;
 Result<VipsFile> VipsFile::open(std::span<const std::byte> bytes, PictureType type) {
   if (!start_vips()) {
     return fail(ErrorCode::internal, "libvips did not start");
+  }
+  if (type == PictureType::jpeg && scan_count(bytes) > kJpegScansMax) {
+    return fail(
+        ErrorCode::resource_exhausted,
+        fmt::format("JPEG picture of {} scans, want at most {}", scan_count(bytes), kJpegScansMax));
   }
   const ThreadScope scope;
   auto state = std::make_unique<State>();

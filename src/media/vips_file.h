@@ -1,8 +1,8 @@
 // A PNG, JPEG, WebP or GIF file opened by libvips: its header, then its rows from top to bottom.
 // The only place that knows libvips. Private to media/.
 //
-// libvips is started at the first use, without operation cache, without threads of its own (rows
-// are asked for, which it computes on the caller's thread) and without a word to stderr. Its error
+// libvips is started at the first use, without operation cache and without a word to stderr. Rows
+// are asked for, which it computes on the caller's thread; for WebP it keeps one helper. Its error
 // texts lie in a buffer that all threads share, so ours are told from where decoding stopped
 // instead.
 #pragma once
@@ -19,9 +19,13 @@
 
 namespace sluice {
 
+// Each scan of a progressive JPEG is a pass over the whole picture, however short its data.
+inline constexpr std::size_t kJpegScansMax = 128;
+
 class VipsFile {
  public:
-  // Reads the header only. The bytes must outlive the object. Not for PictureType::bmp.
+  // Reads the header only. The bytes must outlive the object. Not for PictureType::bmp. Errors:
+  // invalid_argument, unsupported, resource_exhausted (more than kJpegScansMax scans).
   static Result<VipsFile> open(std::span<const std::byte> bytes, PictureType type);
   VipsFile(VipsFile&&) noexcept;
   VipsFile& operator=(VipsFile&&) noexcept;
