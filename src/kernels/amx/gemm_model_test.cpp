@@ -1,115 +1,14 @@
-// The AMX GEMM run on a software model of the tile unit, so that its loops, tails and tile shapes
-// are tested on machines without AMX too. The model refuses what the hardware would refuse.
+// The AMX GEMM on a software model of the tile unit: its loops, tails and tile shapes are tested on
+// machines without AMX too.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstring>
-
-#include "kernels/amx/tile_config.h"
+#include "kernels/amx/test_tile_unit.h"
 #include "kernels/ref/table.h"
 #include "kernels/test_support.h"
 #include "platform/float_mode.h"
 
 namespace sluice::kernels::amx_model {
 
-using amx::product_config;
-using amx::TileConfig;
-
-// Eight tiles of up to 16 rows x 64 bytes, as TDPBF16PS sees them (Intel SDM).
-class TileUnit {
- public:
-  void configure(const TileConfig* config) {
-    config_ = *config;
-    configured_ = true;
-    std::memset(data_, 0, sizeof data_);
-  }
-  void release() { configured_ = false; }
-  void zero(int tile) {
-    expect_usable(tile);
-    std::memset(data_[tile], 0, sizeof data_[tile]);
-  }
-  void load(int tile, const void* base, std::int64_t stride) {
-    expect_usable(tile);
-    for (int row = 0; row < config_.rows[tile]; ++row) {
-      std::memcpy(data_[tile][row], static_cast<const char*>(base) + row * stride,
-                  config_.row_bytes[tile]);
-    }
-  }
-  void store(int tile, void* base, std::int64_t stride) {
-    expect_usable(tile);
-    for (int row = 0; row < config_.rows[tile]; ++row) {
-      std::memcpy(static_cast<char*>(base) + row * stride, data_[tile][row],
-                  config_.row_bytes[tile]);
-    }
-  }
-  void dot(int sum, int a, int b) {
-    expect_usable(sum);
-    expect_usable(a);
-    expect_usable(b);
-    ASSERT_EQ(config_.rows[sum], config_.rows[a]);
-    ASSERT_EQ(config_.row_bytes[sum], config_.row_bytes[b]);
-    ASSERT_EQ(config_.row_bytes[a] / 4, config_.rows[b]);
-    for (int row = 0; row < config_.rows[sum]; ++row) {
-      for (int column = 0; column < config_.row_bytes[b] / 4; ++column) {
-        float even = 0.0F;
-        float odd = 0.0F;
-        for (int pair = 0; pair < config_.rows[b]; ++pair) {
-          even = std::fma(bf16(a, row, 2 * pair), bf16(b, pair, 2 * column), even);
-          odd = std::fma(bf16(a, row, 2 * pair + 1), bf16(b, pair, 2 * column + 1), odd);
-        }
-        float acc = 0.0F;
-        std::memcpy(&acc, data_[sum][row] + 4 * column, 4);
-        acc = acc + (even + odd);
-        std::memcpy(data_[sum][row] + 4 * column, &acc, 4);
-      }
-    }
-  }
-  void dot_int8(int sum, int a, int b) {
-    expect_usable(sum);
-    expect_usable(a);
-    expect_usable(b);
-    ASSERT_EQ(config_.rows[sum], config_.rows[a]);
-    ASSERT_EQ(config_.row_bytes[a] / 4, config_.rows[b]);
-    for (int row = 0; row < config_.rows[sum]; ++row) {
-      for (int column = 0; column < config_.row_bytes[b] / 4; ++column) {
-        std::int32_t acc = 0;
-        std::memcpy(&acc, data_[sum][row] + 4 * column, 4);
-        for (int i = 0; i < config_.row_bytes[a]; ++i) {
-          acc += static_cast<std::int8_t>(data_[a][row][i]) *
-                 static_cast<std::int8_t>(data_[b][i / 4][4 * column + i % 4]);
-        }
-        std::memcpy(data_[sum][row] + 4 * column, &acc, 4);
-      }
-    }
-  }
-
- private:
-  void expect_usable(int tile) const {
-    ASSERT_TRUE(configured_) << "tile instruction without configuration: SIGILL";
-    ASSERT_GT(config_.rows[tile], 0) << "tile " << tile << " has no rows: SIGILL";
-  }
-  float bf16(int tile, int row, int element) const {
-    bf16_t bits = 0;
-    std::memcpy(&bits, data_[tile][row] + 2 * element, 2);
-    return bf16_to_float(bits);
-  }
-
-  TileConfig config_;
-  bool configured_ = false;
-  char data_[8][16][64] = {};
-};
-
-static TileUnit unit;
-
-#define SLUICE_TILE_BARRIER() (void)0
-#define SLUICE_TILE_CONFIGURE(config) unit.configure(config)
-#define SLUICE_TILE_RELEASE() unit.release()
-#define SLUICE_TILE_ZERO(tile) unit.zero(tile)
-#define SLUICE_TILE_LOAD(tile, base, stride) unit.load(tile, base, stride)
-#define SLUICE_TILE_STORE(tile, base, stride) unit.store(tile, base, stride)
-#define SLUICE_TILE_DOT(sum, a, b) unit.dot(sum, a, b)
-#define SLUICE_TILE_PREFETCH(address) (void)(address)
-#define SLUICE_TILE_DOT_INT8(sum, a, b) unit.dot_int8(sum, a, b)
 #include "kernels/amx/gemm.inl"
 
 // The formats of simd/int_weights.inl without vectors.
