@@ -72,7 +72,7 @@ TEST_F(MediaFetchTest, OtherHostsAreNotEvenLookedUp) {
         "http://user:secret@pictures.test:" + web_.port() + "/a",
         std::string("ftp://pictures.test/a"), std::string("gopher://pictures.test/a"),
         std::string("http:///a"), std::string("http://picture%73.test/"), std::string("http://"),
-        "http://pictures.test:99999/", std::string("http://pictures.test:0/"),
+        std::string("http://pictures.test:99999/"), std::string("http://pictures.test:0/"),
         std::string(9000, 'a')}) {
     EXPECT_EQ(fetch(other), error(ErrorCode::unsupported)) << other;
   }

@@ -33,7 +33,8 @@ class PicturesTest : public VisionServerTest {
 
   // The code and the field of an error.
   static std::string error_of(const TestReply& reply) {
-    const auto& error = reply.json().at("error").as_object();
+    const boost::json::value body = reply.json();
+    const auto& error = body.at("error").as_object();
     return std::to_string(reply.status) + " " + std::string(error.at("code").as_string()) + " " +
            std::string(error.at("param").as_string());
   }
@@ -63,7 +64,7 @@ TEST_F(PicturesTest, TheEngineGetsThemAtTheirPlaces) {
       post("/v1/chat/completions", chat_with(image(small_uri()) + "," + kText + "," +
                                              image(data_uri(bmp_file(96, 64, 7), "image/png"))));
   ASSERT_EQ(reply.status, 200) << reply.body;
-  const auto& usage = reply.json().at("usage");
+  const boost::json::value usage = reply.json().at("usage");
   EXPECT_EQ(usage.at("prompt_tokens_details").at("image_tokens").as_int64(), kSmall + kWide);
   ASSERT_EQ(engine_.requests().size(), 1U);
   const Request request = engine_.requests().front();

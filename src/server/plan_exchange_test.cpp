@@ -9,10 +9,10 @@
 namespace sluice {
 namespace {
 
-// Takes about a second to encode.
+// Takes half a second to encode.
 std::string long_chat() {
   std::string text;
-  while (text.size() < (std::size_t{2} << 20)) {
+  while (text.size() < (std::size_t{1} << 20)) {
     text += "words and more words ";
   }
   return R"({"max_tokens":1,"messages":[{"role":"user","content":")" + text + "\"}]}";
@@ -45,7 +45,7 @@ TEST_F(PlanExchangeTest, WhoLeavesIsForgotten) {
     TestClient client(port());
     ASSERT_TRUE(client.send_post("/v1/chat/completions", long_chat()));
     // The request is there as a whole once its connection waits for the plan.
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   // Plans come back in the order in which two threads make them: the third after the first.
   for (int i = 0; i < 2; ++i) {
@@ -60,7 +60,7 @@ TEST_F(PlanExchangeTest, ShuttingDownAnswersThem) {
   ASSERT_TRUE(eventually([this] { return get("/ready").status == 200; }));
   TestClient client(port());
   ASSERT_TRUE(client.send_post("/v1/chat/completions", long_chat()));
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
   server_->stop();
   const TestReply reply = client.reply();
   EXPECT_EQ(reply.status, 503) << reply.body;
