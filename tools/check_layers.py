@@ -34,7 +34,7 @@ THIRD_PARTY = {
     "gtest/": {"tests"},
     "gmock/": {"tests"},
     "immintrin.h": {"kernels", "platform"},
-    "zlib.h": {"cache", "server"},
+    "zlib.h": {"cache", "server", "weights"},
     "vips/": {"media"},
     "libav": {"media"},
     "libswscale/": {"media"},

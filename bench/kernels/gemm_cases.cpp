@@ -20,7 +20,11 @@ struct Projection {
   std::int64_t n;
   std::int64_t k;
   ops::Reduction reduction;
+  kernels::WeightFormat format = kernels::WeightFormat::bf16;
 
+  std::size_t bytes() const {
+    return static_cast<std::size_t>(kernels::packed_bytes(format, n, k));
+  }
   bool same_work(const Projection& other) const {
     return n == other.n && k == other.k && reduction == other.reduction;
   }
@@ -30,22 +34,22 @@ struct Projection {
 class WeightShelf {
  public:
   const std::vector<ops::PackedLinear>& copies(const Projection& projection, Machine& machine) {
-    if (name_ != projection.name) {
+    if (name_ != projection.name || format_ != projection.format) {
       copies_.clear();
       fill(projection, machine);
       name_ = projection.name;
+      format_ = projection.format;
     }
     return copies_;
   }
 
  private:
   void fill(const Projection& projection, Machine& machine) {
-    const auto bytes =
-        static_cast<std::size_t>(kernels::packed_elements(projection.n, projection.k) * 2);
     const std::vector<bf16_t> rows =
         random_bf16(static_cast<std::size_t>(kernels::kPanelColumns * projection.k), 0.02F, 1);
-    for (std::int64_t i = machine.cold_copies(bytes); i > 0; --i) {
-      Result<ops::PackedLinear> packed = ops::PackedLinear::allocate(projection.n, projection.k);
+    for (std::int64_t i = machine.cold_copies(projection.bytes()); i > 0; --i) {
+      Result<ops::PackedLinear> packed =
+          ops::PackedLinear::allocate(projection.format, projection.n, projection.k);
       SLUICE_CHECK(packed.has_value());
       machine.pool().for_ranges(
           projection.n, kernels::kPanelColumns, [&](std::int64_t begin, std::int64_t end) {
@@ -58,6 +62,7 @@ class WeightShelf {
   }
 
   std::string name_;
+  kernels::WeightFormat format_ = kernels::WeightFormat::bf16;
   std::vector<ops::PackedLinear> copies_;
 };
 
@@ -92,9 +97,13 @@ std::vector<Projection> projections_of(std::string_view shape, std::string_view 
 struct Product {
   Product(const Projection& projection, std::int64_t rows)
       : x(random_bf16(static_cast<std::size_t>(rows * kernels::pad32(projection.k)), 1.0F, 3)),
+        quantised(static_cast<std::size_t>(kernels::int_rows_bytes(rows, projection.k))),
+        scales(static_cast<std::size_t>(rows)),
         out(static_cast<std::size_t>(rows * projection.n)) {}
 
   std::vector<bf16_t> x;
+  std::vector<std::int8_t> quantised;
+  std::vector<float> scales;
   std::vector<float> out;
   std::size_t turn = 0;
 };
@@ -102,17 +111,19 @@ struct Product {
 KernelCase product_case(const Projection& projection, std::int64_t rows,
                         const std::shared_ptr<WeightShelf>& shelf) {
   const auto elements = static_cast<double>(projection.n * projection.k);
-  return {.name = fmt::format("gemm_bf16/{}/{}x{}/M{}", projection.name, projection.n, projection.k,
-                              rows),
+  return {.name = fmt::format("gemm_{}/{}/{}x{}/M{}", kernels::to_string(projection.format),
+                              projection.name, projection.n, projection.k, rows),
           .flops = 2.0 * static_cast<double>(rows) * elements,
-          .bytes = 2.0 * elements,
+          .bytes = static_cast<double>(projection.bytes()),
           .prepare = [=](Machine& machine) -> Body {
             const std::vector<ops::PackedLinear>* copies = &shelf->copies(projection, machine);
             const auto product = std::make_shared<Product>(projection, rows);
             return [=, &machine] {
               const ops::PackedLinear& weight = (*copies)[product->turn++ % copies->size()];
-              ops::linear(machine.table(), machine.pool(), product->x.data(), rows, weight,
-                          projection.reduction, product->out.data());
+              ops::LinearInput input(product->x.data(), rows, projection.k,
+                                     {product->quantised.data(), product->scales.data()});
+              ops::linear(machine.table(), machine.pool(), input, weight, projection.reduction,
+                          product->out.data());
             };
           }};
 }
@@ -122,9 +133,12 @@ KernelCase product_case(const Projection& projection, std::int64_t rows,
 std::vector<KernelCase> gemm_cases() {
   const auto shelf = std::make_shared<WeightShelf>();
   std::vector<KernelCase> cases;
-  const auto add = [&](const Projection& projection, std::initializer_list<std::int64_t> rows) {
-    for (const std::int64_t m : rows) {
-      cases.push_back(product_case(projection, m, shelf));
+  const auto add = [&](Projection projection, std::initializer_list<std::int64_t> rows) {
+    for (const kernels::WeightFormat format : kernels::kWeightFormats) {
+      projection.format = format;
+      for (const std::int64_t m : rows) {
+        cases.push_back(product_case(projection, m, shelf));
+      }
     }
   };
   for (const auto& [shape, label] :

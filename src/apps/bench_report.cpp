@@ -104,10 +104,10 @@ BenchRate bench_rate(const BenchRuns& runs, std::int64_t tokens, const StepCost&
 }
 
 std::string to_text(const BenchReport& report) {
-  std::string text = fmt::format("sluice {}, {}, kernels {}, {} thread{}\n{}, {} layers, {}\n",
-                                 report.version, report.cpu, report.kernels, report.threads,
-                                 report.threads == 1 ? "" : "s", report.model, report.layers,
-                                 report.weights);
+  std::string text =
+      fmt::format("sluice {}, {}, kernels {}, {} thread{}\n{}, {} layers, {}\n", report.version,
+                  report.cpu, report.kernels, report.threads, report.threads == 1 ? "" : "s",
+                  report.model, report.layers, report.weights);
   text += fmt::format("\nCeilings, measured between the cases (memory: {})\n",
                       format_bytes(report.read_bytes));
   text += ceiling_text("best", report.ceiling_best, report);

@@ -59,8 +59,8 @@ struct BenchReport {
   std::string model;
   std::int64_t layers = 0;
   std::string_view weights = "bf16";  // preset
-  std::size_t weight_bytes = 0;     // packed, read by every step
-  std::size_t embedding_bytes = 0;  // rows read one by one
+  std::size_t weight_bytes = 0;       // packed, read by every step
+  std::size_t embedding_bytes = 0;    // rows read one by one
   std::size_t workspace_bytes = 0;
   std::int64_t kv_bytes_per_token = 0;
   std::size_t state_bytes_per_sequence = 0;

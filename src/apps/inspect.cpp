@@ -18,6 +18,7 @@
 #include "apps/progress_bar.h"
 #include "weights/memory_estimate.h"
 #include "weights/model_config.h"
+#include "weights/packed_model.h"
 #include "weights/safetensors.h"
 #include "weights/tensor_registry.h"
 
@@ -95,15 +96,18 @@ void print_text(const TextSide& text) {
 Result<void> print_checkpoint(const fs::path& directory, const ModelConfig& config) {
   std::error_code ignored;
   fmt::print("\nCheckpoint\n");
-  if (!fs::exists(directory / "model.safetensors", ignored) &&
+  if (!PackedModel::is_there(directory) && !fs::exists(directory / "model.safetensors", ignored) &&
       !fs::exists(directory / "model.safetensors.index.json", ignored)) {
     print_row("tensors", "no safetensors files here");
     return {};
   }
   const Checkpoint checkpoint = SLUICE_TRY(Checkpoint::open(directory));
   SLUICE_TRY(check_tensors(config, checkpoint));
-  print_row("tensors",
-            fmt::format("{}, names and shapes as the config says", checkpoint.tensors().size()));
+  const PackedModel* packed = checkpoint.packed();
+  print_row("packed", packed == nullptr ? "no" : fmt::format("as {}", to_string(packed->preset())));
+  const std::size_t count =
+      packed == nullptr ? checkpoint.tensors().size() : packed->manifest().tensors.size();
+  print_row("tensors", fmt::format("{}, names and shapes as the config says", count));
   print_row("file bytes", format_bytes(checkpoint.file_bytes()));
   return {};
 }

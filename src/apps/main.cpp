@@ -14,6 +14,7 @@
 #include "apps/inspect.h"
 #include "apps/model_loader.h"
 #include "apps/options.h"
+#include "apps/pack.h"
 #include "apps/score.h"
 #include "apps/serve.h"
 #include "apps/validate.h"
@@ -71,6 +72,7 @@ int run(int argc, char** argv) {
   add_generate_command(program, action);
   add_score_command(program, action);
   add_inspect_command(program, action);
+  add_pack_command(program, action);
   add_validate_command(program, action);
   add_bench_command(program, action);
   try {

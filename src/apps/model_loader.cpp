@@ -14,6 +14,7 @@
 #include "kernels/kernel_table.h"
 #include "kernels/select.h"
 #include "model/vision_encoder.h"
+#include "weights/packed_model.h"
 #include "weights/random_weights.h"
 
 namespace sluice::apps {
@@ -116,9 +117,9 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::open_from(const std::string& n
                threads, describe_model(name, config));
   }
   Checkpoint checkpoint = SLUICE_TRY(open_weights());
-  return std::unique_ptr<LoadedModel>(new LoadedModel(
-      std::move(checkpoint),
-      {config, table, options.preset.value_or(WeightPreset::bf16), options.quiet}, threads));
+  const WeightPreset preset = SLUICE_TRY(resolve_preset(options.preset, checkpoint));
+  return std::unique_ptr<LoadedModel>(
+      new LoadedModel(std::move(checkpoint), {config, table, preset, options.quiet}, threads));
 }
 
 Result<void> LoadedModel::load_weights(const ModelOptions& model_options,

@@ -61,10 +61,10 @@ inline constexpr int kExitInterrupted = 130;  // 128 + SIGINT, as shells report 
 
 // Options of every command that loads a model.
 struct RuntimeOptions {
-  std::string model;  // directory of the checkpoint
+  std::string model;                   // directory of the checkpoint
   std::optional<WeightPreset> preset;  // none: as the directory has them
   std::int64_t threads = 0;            // 0: all CPUs this process may use
-  bool quiet = false;  // no start-up lines and no progress bar
+  bool quiet = false;                  // no start-up lines and no progress bar
 };
 
 // --preset NAME, one of those that run.

@@ -135,19 +135,19 @@ Result<std::optional<VisionModel>> load_vision_model(const ServeOptions& options
 ServedModel make_served_model(const ServeOptions& options, const std::filesystem::path& directory,
                               const LoadedModel& loaded, TextSide text,
                               std::optional<VisionModel> vision) {
-  return ServedModel{.tokenizer = std::move(*text.tokenizer),
-                     .chat_template = std::move(*text.chat_template),
-                     .generation = std::move(text.generation),
-                     .id = options.name.empty() ? model_name(directory) : options.name,
-                     .aliases = options.aliases,
-                     .created = model_created(directory),
-                     .quantisation = "none",
-                     .fingerprint = model_fingerprint(loaded.checkpoint(), loaded.preset()),
-                     .cache_identity = cache_identity(loaded.checkpoint(), loaded.preset(),
-                                                      loaded.table().name),
-                     .vision = std::move(vision),
-                     .version = version(),
-                     .build = version()};
+  return ServedModel{
+      .tokenizer = std::move(*text.tokenizer),
+      .chat_template = std::move(*text.chat_template),
+      .generation = std::move(text.generation),
+      .id = options.name.empty() ? model_name(directory) : options.name,
+      .aliases = options.aliases,
+      .created = model_created(directory),
+      .quantisation = loaded.preset() == WeightPreset::bf16 ? "none" : to_string(loaded.preset()),
+      .fingerprint = model_fingerprint(loaded.checkpoint(), loaded.preset()),
+      .cache_identity = cache_identity(loaded.checkpoint(), loaded.preset(), loaded.table().name),
+      .vision = std::move(vision),
+      .version = version(),
+      .build = version()};
 }
 
 // The server on a thread of its own, from before the model is loaded until it has drained.

@@ -13,6 +13,7 @@
 #include "apps/version.h"
 #include "kernels/layout.h"
 #include "platform/mapped_file.h"
+#include "weights/packed_model.h"
 
 namespace sluice::apps {
 namespace {
@@ -61,6 +62,15 @@ void add_tensors(Fingerprint& fingerprint, const Checkpoint& checkpoint) {
   for (const auto& [name, tensor] : checkpoint.tensors()) {
     fingerprint.add(name);
     fingerprint.add(dtype_name(tensor.dtype));
+    fingerprint.add(sluice::to_string(tensor.shape));
+    add_samples(fingerprint, tensor.bytes);
+  }
+  if (checkpoint.packed() == nullptr) {
+    return;
+  }
+  for (const auto& [name, tensor] : checkpoint.packed()->tensors()) {
+    fingerprint.add(name);
+    fingerprint.add(kernels::to_string(tensor.format));
     fingerprint.add(sluice::to_string(tensor.shape));
     add_samples(fingerprint, tensor.bytes);
   }

@@ -18,15 +18,16 @@ std::string model_name(const std::filesystem::path& directory);
 std::int64_t model_created(const std::filesystem::path& directory);
 
 // "fp_" and 16 hex digits: equal for the same program version, numerics, config, tokenizer,
-// template, weights and their preset. Of the weights every tensor's name, dtype, shape and some of its bytes are
-// hashed: reading all of a large model would take minutes and tell nothing more in practice.
+// template, weights and their preset. Of the weights every tensor's name, dtype, shape and some of
+// its bytes are hashed: reading all of a large model would take minutes and tell nothing more in
+// practice.
 std::string model_fingerprint(const Checkpoint& checkpoint, WeightPreset preset);
 
 // What the bytes of computed prefixes depend on, each part with a name of its own: weights
-// (config.json, preset, and of every tensor what model_fingerprint() takes), tokenizer, chat template,
-// version of the numerics, kernels. Kernels compute the same bits, but a broken one that is off now
-// must not go on through what it left. A change of weights that spares name, shape and the sampled
-// bytes of every tensor is not seen.
+// (config.json, preset, and of every tensor what model_fingerprint() takes), tokenizer, chat
+// template, version of the numerics, kernels. Kernels compute the same bits, but a broken one that
+// is off now must not go on through what it left. A change of weights that spares name, shape and
+// the sampled bytes of every tensor is not seen.
 CacheIdentity cache_identity(const Checkpoint& checkpoint, WeightPreset preset,
                              std::string_view kernels);
 

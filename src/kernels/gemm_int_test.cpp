@@ -134,8 +134,8 @@ TEST_P(IntKernelTest, RowsDoNotSeeOneAnother) {
     const std::vector<bf16_t> x = Product::inputs(70, kK, Values::normal);
     for (const std::int64_t row : {0, 1, 15, 16, 33, 69}) {
       Product alone(format, 1, kN, kK, Values::normal);
-      alone.rows = QuantisedRows(*GetParam(), {x.begin() + row * kK, x.begin() + (row + 1) * kK}, 1,
-                                 kK);
+      alone.rows =
+          QuantisedRows(*GetParam(), {x.begin() + row * kK, x.begin() + (row + 1) * kK}, 1, kK);
       const std::vector<float> out = alone.run(*GetParam(), 2);
       EXPECT_TRUE(std::equal(out.begin(), out.begin() + kN, all.begin() + row * kN))
           << to_string(format) << " row " << row;
@@ -260,7 +260,8 @@ double relative_error(WeightFormat format, const std::vector<bf16_t>& w, std::in
 }
 
 // Normal weights. int8: the largest of 1,024 is about 3.2 deviations, a step 1/40 of one, its error
-// 1/sqrt(12) of that. int4 at 4.25 bits: a little above the 0.076 of groups of 32 with exact scales.
+// 1/sqrt(12) of that. int4 at 4.25 bits: a little above the 0.076 of groups of 32 with exact
+// scales.
 TEST(PackTest, ErrorsAreWhatTheBitsAllow) {
   Random random(5);
   const std::vector<bf16_t> w = random.bf16s(std::int64_t{64} * 1024, Values::normal);

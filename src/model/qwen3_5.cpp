@@ -14,6 +14,7 @@
 #include "model/rope.h"
 #include "model/vision_encoder.h"
 #include "ops/rows.h"
+#include "weights/packed_model.h"
 #include "weights/tensor_registry.h"
 
 namespace sluice {
@@ -59,7 +60,8 @@ std::size_t packed_bytes_expected(const ModelConfig& config, const std::string& 
   for (const TensorSpec& spec : list_tensors(config, prefix)) {
     const bool is_head = spec.role == TensorRole::embedding && config.tie_word_embeddings;
     if (spec.group == TensorGroup::text && (spec.role == TensorRole::matrix || is_head)) {
-      bytes += kernels::packed_bytes(weight_format(preset, spec.name), spec.shape[0], spec.shape[1]);
+      bytes +=
+          kernels::packed_bytes(weight_format(preset, spec.name), spec.shape[0], spec.shape[1]);
     }
   }
   return static_cast<std::size_t>(bytes);
@@ -69,6 +71,9 @@ Result<Weights> load_weights(const ModelConfig& config, const CacheLayout& layou
                              const Checkpoint& checkpoint, WeightPreset preset, ThreadPool& pool,
                              const LoadProgress& progress) {
   SLUICE_TRY(check_tensors(config, checkpoint));
+  if (checkpoint.packed() != nullptr) {
+    SLUICE_TRY(checkpoint.packed()->verify(pool));
+  }
   const std::string prefix = SLUICE_TRY(text_prefix(checkpoint));
   WeightLoader loader(checkpoint, preset, pool, progress,
                       packed_bytes_expected(config, prefix, preset));
@@ -295,7 +300,7 @@ Result<std::unique_ptr<Qwen3_5>> Qwen3_5::load(const ModelConfig& config,
                                                const ModelOptions& given,
                                                const LoadProgress& progress) {
   ModelOptions options = given;
-  options.preset = given.preset.value_or(WeightPreset::bf16);
+  options.preset = SLUICE_TRY(resolve_preset(given.preset, checkpoint));
   CacheLayout layout = CacheLayout::of(config);
   Weights weights =
       SLUICE_TRY(load_weights(config, layout, checkpoint, *options.preset, pool, progress));

@@ -29,7 +29,8 @@ struct KernelTable;
 }
 
 struct ModelOptions {
-  std::optional<WeightPreset> preset = std::nullopt;  // none: bf16
+  // None: as the directory is packed, or bf16.
+  std::optional<WeightPreset> preset = std::nullopt;
   std::int64_t step_tokens_max = 512;     // rows of one forward()
   std::int64_t step_logit_rows_max = 64;  // logit rows of one forward()
   bool vision = true;                     // loads the vision encoder if the model has one
@@ -37,7 +38,8 @@ struct ModelOptions {
 
 class Qwen3_5 {
  public:
-  // Checks every tensor against the registry, packs the weights in memory. `checkpoint` must
+  // Checks every tensor against the registry and packs the weights in memory, or verifies those of
+  // a packed directory and uses them where they are. `checkpoint` must
   // outlive the model (embedding rows are read from its mapping); so must the pool and the table.
   static Result<std::unique_ptr<Qwen3_5>> load(const ModelConfig& config,
                                                const Checkpoint& checkpoint,

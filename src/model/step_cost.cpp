@@ -73,11 +73,10 @@ StepCost prefill_cost(const ModelConfig& config, const WeightReads& weights,
   const double tokens_before =  // summed over the steps
       static_cast<double>(shape.step_tokens) * steps * (steps - 1.0) / 2.0;
   const Operations rows = model.token.times(tokens);
-  return {
-      .flops = rows.flops + model.key_flops * tokens * (tokens + 1.0) / 2.0 + model.head.flops,
-      .int8_ops = rows.int8_ops + model.head.int8_ops,
-      .bytes = steps * (static_cast<double>(weights.bytes) - model.head_bytes) + model.head_bytes +
-               tokens_before * model.kv_bytes + steps * model.state_bytes};
+  return {.flops = rows.flops + model.key_flops * tokens * (tokens + 1.0) / 2.0 + model.head.flops,
+          .int8_ops = rows.int8_ops + model.head.int8_ops,
+          .bytes = steps * (static_cast<double>(weights.bytes) - model.head_bytes) +
+                   model.head_bytes + tokens_before * model.kv_bytes + steps * model.state_bytes};
 }
 
 StepCost decode_cost(const ModelConfig& config, const WeightReads& weights,

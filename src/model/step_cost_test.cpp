@@ -39,7 +39,8 @@ constexpr double kStateBytes = 4.0 * 16 * 32 * 4 + 3.0 * 192 * 2;  // fp32 state
 
 TEST(StepCost, DecodeByHand) {
   for (const bool tied : {true, false}) {
-    const StepCost cost = decode_cost(small_config(tied), {.bytes = 50'000}, {.context = 9, .batch = 3});
+    const StepCost cost =
+        decode_cost(small_config(tied), {.bytes = 50'000}, {.context = 9, .batch = 3});
     EXPECT_DOUBLE_EQ(cost.flops,
                      3 * (2 * kMatrixElements + kDeltaFlops + kHeadFlops + 4.0 * 4 * 16 * 10));
     EXPECT_DOUBLE_EQ(cost.bytes, 50'000 + 3 * (9 * kKvBytes + kStateBytes));
@@ -48,7 +49,8 @@ TEST(StepCost, DecodeByHand) {
 
 TEST(StepCost, PrefillByHand) {
   // Steps of 4, 4 and 2 rows, with 0, 4 and 8 tokens before them.
-  const StepCost cost = prefill_cost(small_config(false), {.bytes = 50'000}, {.tokens = 10, .step_tokens = 4});
+  const StepCost cost =
+      prefill_cost(small_config(false), {.bytes = 50'000}, {.tokens = 10, .step_tokens = 4});
   EXPECT_DOUBLE_EQ(cost.flops,
                    10 * (2 * kMatrixElements + kDeltaFlops) + kHeadFlops + 4.0 * 4 * 16 * 55);
   EXPECT_DOUBLE_EQ(cost.bytes,
@@ -57,7 +59,8 @@ TEST(StepCost, PrefillByHand) {
 
 TEST(StepCost, OneTokenCostsTheSameInBothPhases) {
   const ModelConfig config = released_config("qwen3.5-0.8b", 0).value();
-  const StepCost prefill = prefill_cost(config, {.bytes = 1'500'000'000}, {.tokens = 1, .step_tokens = 512});
+  const StepCost prefill =
+      prefill_cost(config, {.bytes = 1'500'000'000}, {.tokens = 1, .step_tokens = 512});
   const StepCost decode = decode_cost(config, {.bytes = 1'500'000'000}, {.context = 0, .batch = 1});
   EXPECT_DOUBLE_EQ(prefill.flops, decode.flops);
   EXPECT_DOUBLE_EQ(prefill.bytes, decode.bytes);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 
+#include "weights/packed_model.h"
 #include "weights/tensor_registry.h"
 
 namespace sluice {
@@ -23,6 +24,10 @@ WeightLoader::WeightLoader(const Checkpoint& checkpoint, WeightPreset preset, Th
       bytes_total_(bytes_total) {}
 
 Result<ops::PackedLinear> WeightLoader::linear(std::string_view name) {
+  if (const PackedModel* packed = checkpoint_.packed();
+      packed != nullptr && packed->find(name) != nullptr) {
+    return view(*packed->find(name));
+  }
   const TensorView* tensor = checkpoint_.find(name);
   const std::int64_t rows = tensor == nullptr || tensor->shape.empty() ? 0 : tensor->shape[0];
   return linear_rows(name, 0, rows);
@@ -58,11 +63,22 @@ Result<ops::PackedLinear> WeightLoader::linear_rows(std::string_view name, std::
   if (first_error) {
     return std::unexpected(*first_error);
   }
+  count(packed);
+  return packed;
+}
+
+Result<ops::PackedLinear> WeightLoader::view(const PackedTensor& tensor) {
+  ops::PackedLinear packed = SLUICE_TRY(
+      ops::PackedLinear::view(tensor.format, tensor.shape[0], tensor.shape[1], tensor.bytes));
+  count(packed);
+  return packed;
+}
+
+void WeightLoader::count(const ops::PackedLinear& packed) {
   packed_bytes_ += packed.bytes();
   if (progress_) {
     progress_(packed_bytes_, bytes_total_);
   }
-  return packed;
 }
 
 Result<std::vector<float>> WeightLoader::vector(std::string_view name) {

@@ -17,6 +17,8 @@
 
 namespace sluice {
 
+struct PackedTensor;
+
 // Called with (bytes done, bytes in all) as weights are packed.
 using LoadProgress = std::function<void(std::size_t, std::size_t)>;
 
@@ -27,7 +29,8 @@ class WeightLoader {
                const LoadProgress& progress, std::size_t bytes_total);
 
   // The tensor [out_features, in_features] (axes after the first are flattened), or `row_count`
-  // rows of it, as a packed product operand in the preset's format.
+  // rows of it, as a packed product operand in the preset's format; linear(): a view into the
+  // checkpoint where it is packed already.
   Result<ops::PackedLinear> linear(std::string_view name);
   Result<ops::PackedLinear> linear_rows(std::string_view name, std::int64_t row_begin,
                                         std::int64_t row_count);
@@ -39,6 +42,9 @@ class WeightLoader {
   std::size_t packed_bytes() const { return packed_bytes_; }
 
  private:
+  Result<ops::PackedLinear> view(const PackedTensor& tensor);
+  void count(const ops::PackedLinear& packed);
+
   const Checkpoint& checkpoint_;
   WeightPreset preset_;
   ThreadPool& pool_;

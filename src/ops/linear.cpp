@@ -76,7 +76,8 @@ Result<PackedLinear> PackedLinear::view(WeightFormat format, std::int64_t out_fe
   linear.out_features_ = out_features;
   linear.in_features_ = in_features;
   linear.view_ = packed.data();
-  if (packed.size() != linear.bytes() || reinterpret_cast<std::uintptr_t>(packed.data()) % 64 != 0 ||
+  if (packed.size() != linear.bytes() ||
+      reinterpret_cast<std::uintptr_t>(packed.data()) % 64 != 0 ||
       (kernels::is_integer(format) && in_features > kernels::kIntProductKMax)) {
     return fail(ErrorCode::corrupt_data,
                 fmt::format("packed weight [{}, {}] in {}: {} bytes, want {} at a multiple of 64",

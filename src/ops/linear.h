@@ -62,8 +62,8 @@ struct QuantisedRows {
   float* scales = nullptr;
 };
 
-// Rows that several weights are multiplied with. Their int8 form is made once, in `memory`, when the
-// first integer weight asks for it; until then `memory` may be empty.
+// Rows that several weights are multiplied with. Their int8 form is made once, in `memory`, when
+// the first integer weight asks for it; until then `memory` may be empty.
 class LinearInput {
  public:
   // x: bf16 [rows][pad32(features)], padding zero.

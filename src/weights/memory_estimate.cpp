@@ -12,7 +12,7 @@
 namespace sluice {
 namespace {
 
-constexpr std::int64_t kBlockTokens = 64;     // one KV block
+constexpr std::int64_t kBlockTokens = 64;  // one KV block
 constexpr std::int64_t kBf16Bytes = 2;
 constexpr std::int64_t kF32Bytes = 4;
 

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "weights/packed_model.h"
 #include "weights/safetensors_header.h"
 #include "weights/strict_json.h"
 
@@ -96,7 +97,10 @@ Result<Checkpoint> Checkpoint::open(const std::filesystem::path& model_directory
   const std::filesystem::path index = model_directory / kIndexFile;
   Checkpoint checkpoint;
   checkpoint.directory_ = model_directory;
-  if (std::filesystem::exists(index, code)) {
+  if (PackedModel::is_there(model_directory)) {
+    checkpoint.packed_ = SLUICE_TRY(PackedModel::open(model_directory));
+    checkpoint.tensors_ = checkpoint.packed_->plain_tensors();
+  } else if (std::filesystem::exists(index, code)) {
     SLUICE_TRY(checkpoint.open_index(index));
   } else if (std::filesystem::exists(single, code)) {
     checkpoint.tensors_ = SLUICE_TRY(checkpoint.map_file(single));
@@ -171,7 +175,7 @@ const TensorView* Checkpoint::find(std::string_view name) const {
 }
 
 std::size_t Checkpoint::file_bytes() const {
-  std::size_t bytes = 0;
+  std::size_t bytes = packed_ == nullptr ? 0 : packed_->file_bytes();
   for (const MappedFile& file : files_) {
     bytes += file.bytes().size();
   }

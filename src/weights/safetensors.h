@@ -30,6 +30,7 @@ inline constexpr std::size_t kShardIndexBytesMax = std::size_t{16} << 20;
 inline constexpr std::size_t kShardsMax = 4096;
 
 class AtomicFile;
+class PackedModel;
 
 using TensorMap = std::map<std::string, TensorView, std::less<>>;
 
@@ -38,7 +39,8 @@ using TensorMap = std::map<std::string, TensorView, std::less<>>;
 Result<TensorMap> parse_safetensors(std::span<const std::byte> file, std::string_view where);
 
 // All tensors of a model directory: model.safetensors, or the shards that
-// model.safetensors.index.json names; or tensors without files. Owns the mappings; may be read from
+// model.safetensors.index.json names; or a packed model, whose linear weights are packed() and not
+// in tensors(); or tensors without files. Owns the mappings; may be read from
 // any thread.
 class Checkpoint {
  public:
@@ -53,6 +55,8 @@ class Checkpoint {
   // Null when absent.
   const TensorView* find(std::string_view name) const;
   const TensorMap& tensors() const { return tensors_; }
+  // Null when the directory is not packed.
+  const PackedModel* packed() const { return packed_.get(); }
   const std::filesystem::path& directory() const { return directory_; }  // empty: no files
   std::size_t file_bytes() const;
 
@@ -63,6 +67,7 @@ class Checkpoint {
   std::filesystem::path directory_;
   std::vector<MappedFile> files_;
   RepeatedMapping memory_;
+  std::shared_ptr<const PackedModel> packed_;
   TensorMap tensors_;
 };
 

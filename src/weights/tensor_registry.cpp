@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/checked_math.h"
+#include "weights/packed_model.h"
 #include "weights/strict_json.h"
 
 namespace sluice {
@@ -183,6 +184,10 @@ class Comparison {
   std::unexpected<Error> reject(std::string_view name, std::string_view reason) const {
     return reject(fmt::format("tensor {}: {}", printable(name), reason));
   }
+  const PackedTensor* packed(std::string_view name) const {
+    return checkpoint_.packed() == nullptr ? nullptr : checkpoint_.packed()->find(name);
+  }
+  Result<void> check_packed(const TensorSpec& spec, const PackedTensor& tensor) const;
   Result<void> check_dtype(const TensorSpec& spec, const TensorView& view) const;
   Result<void> check_scale(const TensorSpec& spec) const;
   Result<void> check_tied_head(const TensorView& head) const;
@@ -201,7 +206,7 @@ Result<void> Comparison::check_present() const {
     for (const TensorSpec& spec : specs_) {
       if (spec.group == group) {
         ++group_size;
-        if (checkpoint_.find(spec.name) == nullptr) {
+        if (checkpoint_.find(spec.name) == nullptr && packed(spec.name) == nullptr) {
           missing.push_back(&spec);
         }
       }
@@ -223,15 +228,28 @@ Result<void> Comparison::check_present() const {
 
 Result<void> Comparison::check_each() const {
   for (const TensorSpec& spec : specs_) {
+    if (const PackedTensor* tensor = packed(spec.name); tensor != nullptr) {
+      SLUICE_TRY(check_packed(spec, *tensor));
+    }
     const TensorView* view = checkpoint_.find(spec.name);
     if (view == nullptr) {
-      continue;  // of a group that is absent as a whole
+      continue;  // packed, or of a group that is absent as a whole
     }
     if (view->shape != spec.shape) {
       return reject(spec.name, fmt::format("shape {}, want {}", to_string(view->shape),
                                            to_string(spec.shape)));
     }
     SLUICE_TRY(check_dtype(spec, *view));
+  }
+  return {};
+}
+
+Result<void> Comparison::check_packed(const TensorSpec& spec, const PackedTensor& tensor) const {
+  const kernels::WeightFormat want = weight_format(checkpoint_.packed()->preset(), spec.name);
+  if (tensor.shape != spec.shape || tensor.format != want) {
+    return reject(spec.name, fmt::format("packed {} {}, want {} {}",
+                                         kernels::to_string(tensor.format), to_string(tensor.shape),
+                                         kernels::to_string(want), to_string(spec.shape)));
   }
   return {};
 }
@@ -271,6 +289,13 @@ Result<void> Comparison::check_scale(const TensorSpec& spec) const {
 }
 
 Result<void> Comparison::check_no_extra() const {
+  if (checkpoint_.packed() != nullptr) {
+    for (const auto& [name, tensor] : checkpoint_.packed()->tensors()) {
+      if (!by_name_.contains(name)) {
+        return reject(name, "packed, but config.json does not account for it");
+      }
+    }
+  }
   std::size_t extra_count = 0;
   std::string names;
   for (const auto& [name, view] : checkpoint_.tensors()) {

@@ -27,9 +27,8 @@ struct Int4Weights {
       for (std::int64_t k = 0; k < kIntStepK; ++k) {
         const Int4Place place = int4_place(n, k);
         const auto both = static_cast<std::uint8_t>(step[place.code]);
-        out[int8_index(n, k)] =
-            static_cast<std::byte>(int4_value(static_cast<std::uint8_t>(step[place.scale]),
-                                              place.high_half ? both >> 4 : both & 15));
+        out[int8_index(n, k)] = static_cast<std::byte>(int4_value(
+            static_cast<std::uint8_t>(step[place.scale]), place.high_half ? both >> 4 : both & 15));
       }
     }
   }

@@ -74,9 +74,9 @@ SLUICE_INLINE V16 to_float(I16 x) {
 SLUICE_INLINE void store_int8(std::int8_t* p, V16 x) {
   const __m256i words = _mm256_permute4x64_epi64(
       _mm256_packs_epi32(_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b)), 0xd8);
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
-                   _mm_packs_epi16(_mm256_castsi256_si128(words),
-                                   _mm256_extracti128_si256(words, 1)));
+  _mm_storeu_si128(
+      reinterpret_cast<__m128i*>(p),
+      _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
 }
 
 // |w| unsigned times a with the sign of w. Pairs are at most 2 x 128 x 127 and fit int16.

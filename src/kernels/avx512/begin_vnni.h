@@ -1,6 +1,6 @@
 // Opens the AVX-512 region of begin.h with VNNI on top.
 #if defined(__clang__)
-#pragma clang attribute push(                                               \
+#pragma clang attribute push(                                                          \
     __attribute__((target("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni"))), \
     apply_to = function)
 #else

@@ -6,8 +6,8 @@ constexpr std::int64_t kIntBlockSteps = 8;  // 16 KB of decoded weights: they st
 
 // sum[r][32] = initial sums + product of the rows at `a` with `steps` decoded steps.
 template <int kRows>
-SLUICE_INLINE void int_rows(const std::int8_t* const* a, const std::byte* tiles,
-                            std::int64_t steps, std::int32_t* sum) {
+SLUICE_INLINE void int_rows(const std::int8_t* const* a, const std::byte* tiles, std::int64_t steps,
+                            std::int32_t* sum) {
   for (int half = 0; half < 2; half += kIntHalves) {
     I16 acc[kRows][kIntHalves];
 #pragma GCC unroll 8
