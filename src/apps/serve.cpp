@@ -142,7 +142,8 @@ ServedModel make_served_model(const ServeOptions& options, const std::filesystem
       .id = options.name.empty() ? model_name(directory) : options.name,
       .aliases = options.aliases,
       .created = model_created(directory),
-      .quantisation = loaded.preset() == WeightPreset::bf16 ? "none" : to_string(loaded.preset()),
+      .quantisation =
+          std::string(loaded.preset() == WeightPreset::bf16 ? "none" : to_string(loaded.preset())),
       .fingerprint = model_fingerprint(loaded.checkpoint(), loaded.preset()),
       .cache_identity = cache_identity(loaded.checkpoint(), loaded.preset(), loaded.table().name),
       .vision = std::move(vision),

@@ -145,13 +145,12 @@ class HybridCache {
   // The pinned nodes at or above the one the sequence goes on from.
   std::vector<NodeId> pinned_on_path(const SequenceCache& sequence) const;
 
-  // Gives up what no running sequence holds and no pin keeps, and its memory: everything, or what
-  // is stored under one salt.
+  // Gives up what no running sequence holds and no pin keeps: all of it, or what one salt has.
   CacheFreed forget();
   CacheFreed forget(std::string_view salt);
 
-  // Writes every prefix one can go on from, of all salts; not those with names nobody knows.
-  // Errors: those of CacheFileWriter.
+  // Writes every prefix one can go on from, of all salts; not those with names nobody knows. Errors:
+  // those of CacheFileWriter.
   Result<CacheMoved> save(const std::filesystem::path& path, const CacheIdentity& identity,
                           std::span<const CacheFilePin> pins, const TokenNames& names) const;
 

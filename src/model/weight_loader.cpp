@@ -41,8 +41,8 @@ Result<ops::PackedLinear> WeightLoader::linear_rows(std::string_view name, std::
                 std::string(name));
   }
   const std::int64_t columns = element_count(tensor->shape) / tensor->shape[0];
-  ops::PackedLinear packed = SLUICE_TRY(
-      ops::PackedLinear::allocate(weight_format(preset_, name), row_count, columns));
+  ops::PackedLinear packed =
+      SLUICE_TRY(ops::PackedLinear::allocate(weight_format(preset_, name), row_count, columns));
   std::mutex error_mutex;
   std::optional<Error> first_error;
   pool_.for_ranges(row_count, kRowsPerBatch, [&](std::int64_t begin, std::int64_t end) {
