@@ -149,8 +149,8 @@ class HybridCache {
   CacheFreed forget();
   CacheFreed forget(std::string_view salt);
 
-  // Writes every prefix one can go on from, of all salts; not those with names nobody knows. Errors:
-  // those of CacheFileWriter.
+  // Writes every prefix one can go on from, of all salts; not those with names nobody knows.
+  // Errors: those of CacheFileWriter.
   Result<CacheMoved> save(const std::filesystem::path& path, const CacheIdentity& identity,
                           std::span<const CacheFilePin> pins, const TokenNames& names) const;
 
