@@ -289,6 +289,7 @@ class FrameDecoder {
   std::unique_ptr<AVFrame, FreeFrame> frame_;
   std::unique_ptr<SwsContext, FreeScaler> scaler_;
   int exif_orientation_ = 1;
+  std::int64_t pixels_left_ = 0;
   VideoLimits limits_;
 };
 
@@ -297,6 +298,7 @@ Result<FrameDecoder> FrameDecoder::open(const Container& file, const VideoLimits
   const AVCodec* codec = avcodec_find_decoder(parameters->codec_id);
   FrameDecoder decoder;
   decoder.limits_ = limits;
+  decoder.pixels_left_ = limits.decoded_pixels_max;
   decoder.exif_orientation_ = file.exif_orientation();
   decoder.codec_.reset(avcodec_alloc_context3(codec));
   decoder.frame_.reset(av_frame_alloc());
@@ -333,6 +335,11 @@ Result<bool> FrameDecoder::receive() {
   }
   if (status < 0 || frame_->decode_error_flags != 0) {
     return broken("a frame's data is broken or cut off");
+  }
+  // Frames may be larger than the container says.
+  pixels_left_ -= std::int64_t{frame_->width} * frame_->height;
+  if (pixels_left_ < 0) {
+    return too_much(fmt::format("more than {} pixels to decode", limits_.decoded_pixels_max));
   }
   return true;
 }

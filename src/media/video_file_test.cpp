@@ -188,6 +188,28 @@ TEST(VideoFile, LimitsAreAskedBeforeWork) {
   EXPECT_TRUE(decode(bytes, twelve, {.decoded_pixels_max = 64 * 48 * 12}).has_value());
 }
 
+// The container says 16 x 16, the frames inside are 64 x 48.
+TEST(VideoFile, FramesLargerThanPromisedCount) {
+  Bytes bytes = read_video("h264.mp4");
+  const Bytes entry = test::bytes_of("avc1");
+  const auto found = std::ranges::search(bytes.begin() + std::ranges::distance(bytes) / 4,
+                                         bytes.end(), entry.begin(), entry.end());
+  ASSERT_FALSE(found.empty());
+  const std::ptrdiff_t width_at = 24 + (found.end() - bytes.begin());
+  for (const std::ptrdiff_t side : {0, 2}) {
+    bytes[static_cast<std::size_t>(width_at + side)] = std::byte{0};
+    bytes[static_cast<std::size_t>(width_at + side + 1)] = std::byte{16};
+  }
+  EXPECT_EQ(read_video_facts(bytes, kLimits).value().size,
+            (PictureSize{.width = 16, .height = 16}));
+  EXPECT_EQ(decode(bytes, first_frames(12)).value()[11].size,
+            (PictureSize{.width = 64, .height = 48}));
+  EXPECT_ERROR(decode(bytes, first_frames(12), {.decoded_pixels_max = 64 * 48 * 11}),
+               ErrorCode::resource_exhausted, {"pixels to decode"});
+  EXPECT_ERROR(decode(bytes, first_frames(12), {.frame_pixels_max = 64 * 48 - 1}),
+               ErrorCode::invalid_argument, {"video:"});
+}
+
 TEST(VideoFile, RefusesWhatIsNoVideo) {
   const auto refused = [](const Bytes& bytes, ErrorCode code, std::string_view part) {
     EXPECT_ERROR(read_video_facts(bytes, kLimits), code, {part});
