@@ -1,4 +1,5 @@
 // Layout work and scalar formulas shared by all tables.
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/kernel_table.h"
@@ -20,11 +21,21 @@ void pack_rows(const bf16_t* w, std::int64_t row, std::int64_t rows, std::int64_
 
 void kv_store(const bf16_t* k, const float* v, std::int64_t slot, const KvBlockLayout& layout,
               bf16_t* head) {
-  const std::int64_t k_steps = pad32(layout.head_dim) / kStepK;
-  bf16_t* values = head + layout.k_elements();
-  for (std::int64_t c = 0; c < layout.head_dim; ++c) {
-    head[packed_index(slot, c, k_steps)] = k[c];
-    values[packed_index(c, slot, kAttentionBlock / kStepK)] = float_to_bf16(v[c]);
+  // packed_index() of (slot, c) and of (c, slot), 32 channels at a time: the divisions would take
+  // most of the time.
+  constexpr std::int64_t kValueSteps = kAttentionBlock / kStepK;
+  bf16_t* key = head + packed_index(slot, 0, pad32(layout.head_dim) / kStepK);
+  bf16_t* value = head + layout.k_elements() + packed_index(0, slot, kValueSteps);
+  for (std::int64_t c = 0; c < layout.head_dim; c += kStepK) {
+    const std::int64_t count = std::min(kStepK, layout.head_dim - c);
+    for (std::int64_t i = 0; i < count; ++i) {
+      key[i / 2 * 32 + i % 2] = k[c + i];
+    }
+    for (std::int64_t i = 0; i < count; ++i) {
+      value[i / 16 * kTileElements + i % 16 * 2] = float_to_bf16(v[c + i]);
+    }
+    key += kStepElements;
+    value += kValueSteps * kStepElements;
   }
 }
 
