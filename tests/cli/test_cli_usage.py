@@ -4,7 +4,7 @@ import re
 import pytest
 from program import NO_TOKENIZER, RANDOM, assert_error, sluice
 
-COMMANDS = ("serve", "chat", "generate", "score", "inspect", "bench")
+COMMANDS = ("serve", "chat", "generate", "score", "inspect", "pack", "bench")
 
 
 def test_help_lists_the_commands():
@@ -57,6 +57,8 @@ def test_without_a_command_it_explains_itself():
     (["score", NO_TOKENIZER, "--token-ids", "1", "--prefill-step", "-3"], "--prefill-step"),
     (["serve", "--port", "65536"], "--port"),
     (["inspect", RANDOM, "--sequences", "0"], "--sequences"),
+    (["pack", RANDOM], "--out"),
+    (["pack", RANDOM, "-o", "x", "--preset", "fp8"], "--preset"),
 ])
 def test_wrong_usage(arguments, part):
     assert_error(sluice(*arguments), 2, part)
@@ -89,6 +91,7 @@ def test_ids_from_a_file_name_the_file(tmp_path):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_missing_model(command, tmp_path):
     prompt = ["--token-ids", "1"] if command in ("generate", "score") else []
+    prompt += ["--out", tmp_path / "out"] if command == "pack" else []
     assert_error(sluice(command, tmp_path / "nowhere", *prompt), 1, "nowhere")
     assert_error(sluice(command, tmp_path, *prompt), 1, "config.json")
 
