@@ -41,7 +41,7 @@ class Tower {
   }
 
   void encode(const std::shared_ptr<const VisionInput>& input) {
-    const std::unique_ptr<VisionEncoding> encoding = encoder_->start(input);
+    const std::unique_ptr<VisionEncoding> encoding = encoder_->start(input).value();
     encoding->advance(std::numeric_limits<double>::infinity());
   }
 

@@ -70,6 +70,7 @@ Result<ServerConfig> make_server_config(const ServeOptions& options) {
   config.cache_dir = options.cache_dir;
   config.media.picture.encoded_bytes_max = static_cast<std::size_t>(options.image_mib_max) << 20;
   config.media.video.encoded_bytes_max = config.media.picture.encoded_bytes_max;
+  config.media.decoded_bytes_max = static_cast<std::size_t>(options.pixel_mib) << 20;
   config.media.picture.pixels_max = options.image_megapixels_max << 20;
   if (!config.media.root.empty()) {
     std::error_code error;

@@ -168,6 +168,13 @@ void add_media_options(CLI::App& command, ServeOptions& options) {
                      ->capture_default_str(),
                 {1, 1024});
   check_integer(*command
+                     .add_option("--pixel-memory", options.pixel_mib,
+                                 "MiB for the pixels of all requests that wait or run; more is "
+                                 "answered with 429")
+                     ->type_name("N")
+                     ->capture_default_str(),
+                {1, std::int64_t{1} << 20});
+  check_integer(*command
                      .add_option("--picture-memory", options.picture_mib,
                                  "MiB for encoded pictures kept for later requests; 0: none")
                      ->type_name("N")

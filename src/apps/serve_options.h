@@ -27,6 +27,7 @@ struct ServeOptions {
   bool no_vision = false;            // pictures are refused, the encoder is not loaded
   std::int64_t image_mib_max = 50;
   std::int64_t image_megapixels_max = 48;
+  std::int64_t pixel_mib = 1024;   // for pixels of requests
   std::int64_t picture_mib = 256;  // for what the encoder made, kept for later requests
   std::int64_t cache_mib = 2048;
   std::string cache_dir;  // empty: no cache files

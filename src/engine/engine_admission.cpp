@@ -151,12 +151,15 @@ void EngineLoop::encode_pictures() {
     }
     anybody_decodes |= sequence->running && sequence->prefilled_at.has_value();
   }
-  if (awaiting_.empty()) {
-    return;
-  }
   std::ranges::stable_sort(awaiting_, {}, &Sequence::priority);
   const std::int64_t tokens = anybody_decodes ? prefill_beside_decode() : config_.prefill_step_max;
-  if (!pictures_.advance(awaiting_, flops_per_token_ * static_cast<double>(tokens))) {
+  const auto finished =
+      pictures_.advance(awaiting_, flops_per_token_ * static_cast<double>(tokens));
+  if (!finished) {
+    finish(*awaiting_.front(), {.reason = FinishReason::error, .error = finished.error()});
+    return;
+  }
+  if (!*finished) {
     return;
   }
   for (Sequence* sequence : awaiting_) {

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -37,6 +38,7 @@ class FakeVisionEncoder final : public VisionEncoder {
   }
 
   std::int64_t rows = 0;  // encoded in all
+  std::function<bool(const VisionInput&)> refuses;
 
   std::int64_t row_size() const override { return 2; }
   std::size_t weight_bytes() const override { return 0; }
@@ -44,7 +46,10 @@ class FakeVisionEncoder final : public VisionEncoder {
   double flops(std::int64_t grid_rows, std::int64_t grid_columns) const override {
     return 1e18 * static_cast<double>(grid_rows * grid_columns / 4);
   }
-  std::unique_ptr<VisionEncoding> start(std::shared_ptr<const VisionInput> input) override {
+  Result<std::unique_ptr<VisionEncoding>> start(std::shared_ptr<const VisionInput> input) override {
+    if (refuses && refuses(*input)) {
+      return fail(ErrorCode::resource_exhausted, "the fake encoder has no memory");
+    }
     return std::make_unique<Encoding>(*this, std::move(input));
   }
 

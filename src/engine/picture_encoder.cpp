@@ -42,15 +42,19 @@ bool PictureEncoder::gather(Sequence& sequence) {
   return first_missing(sequence) == nullptr;
 }
 
-bool PictureEncoder::advance(std::span<Sequence* const> waiting, double flops_max) {
-  SLUICE_CHECK(!waiting.empty());
-  const bool wanted = std::ranges::any_of(
-      waiting, [this](const Sequence* sequence) { return needs(*sequence, current_); });
-  if (!encoding_ || !wanted) {
+Result<bool> PictureEncoder::advance(std::span<Sequence* const> waiting, double flops_max) {
+  if (std::ranges::none_of(
+          waiting, [this](const Sequence* sequence) { return needs(*sequence, current_); })) {
+    encoding_.reset();  // it may hold much memory
+  }
+  if (waiting.empty()) {
+    return false;
+  }
+  if (!encoding_) {
     const SequencePicture* picture = first_missing(*waiting.front());
     SLUICE_CHECK(picture != nullptr);
+    encoding_ = SLUICE_TRY(encoder_->start(picture->input));
     current_ = picture->name;
-    encoding_ = encoder_->start(picture->input);
   }
   if (!encoding_->advance(flops_max)) {
     return false;

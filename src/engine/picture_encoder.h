@@ -27,9 +27,10 @@ class PictureEncoder {
   // Gives the sequence what is known of the rows it still needs; true when these are all.
   bool gather(Sequence& sequence);
 
-  // One piece of work, of about flops_max operations, for the first of `waiting` (not empty; each
-  // lacks rows). True when a picture was finished by it: gather() may succeed now.
-  bool advance(std::span<Sequence* const> waiting, double flops_max);
+  // One piece of work, of about flops_max operations, for the first of `waiting` (each lacks rows).
+  // True when a picture was finished by it: gather() may succeed now. Error resource_exhausted: no
+  // memory for a picture of the first one.
+  Result<bool> advance(std::span<Sequence* const> waiting, double flops_max);
 
   TokenNames& names() { return shelf_; }
   void forget_rows() { shelf_.forget_rows(); }

@@ -116,6 +116,18 @@ TEST(Picture, AnEncodingNobodyWaitsForIsGivenUp) {
   EXPECT_EQ(bench.model.encoder.rows, 50 + 200);
 }
 
+TEST(Picture, WithoutMemoryForItTheRequestEndsAlone) {
+  Bench bench(picture_config());
+  bench.model.encoder.refuses = [](const VisionInput& input) { return input.pixels[0] == 7; };
+  const auto refused = bench.submit(about_picture(300, 1, 7));
+  const auto other = bench.submit(about_picture(300, 1, 8));
+  bench.run();
+  const Collected collected = collect(*refused);
+  EXPECT_EQ(collected.answer.reason, FinishReason::error);
+  EXPECT_EQ(collected.finished->error->code, ErrorCode::resource_exhausted);
+  EXPECT_EQ(collect(*other).answer, fake_answer(about_picture(300, 1, 8), picture_config()));
+}
+
 TEST(Picture, SpansThatDoNotFitThePromptAreErrors) {
   const SequenceLimits limits{
       .context_max = 512, .vocab_size = 61, .sampled_vocab_size = 61, .can_see = true};

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -261,15 +262,18 @@ class Encoder final : public VisionEncoder {
                (of(Stage::store_keys) + of(Stage::attend) + of(Stage::mlp));
   }
 
-  std::unique_ptr<VisionEncoding> start(std::shared_ptr<const VisionInput> input) override {
+  Result<std::unique_ptr<VisionEncoding>> start(std::shared_ptr<const VisionInput> input) override {
     const std::int64_t patches = input->grid_rows * input->grid_columns;
     SLUICE_CHECK(input->frame_count == 1 || input->frame_count == 2);
     SLUICE_CHECK(std::ssize(input->pixels) ==
                  input->frame_count * patches * kVisionPatchSize * kVisionPatchSize * 3);
-    Result<AlignedBuffer> memory = AlignedBuffer::allocate(activation_bytes(config_, patches));
-    SLUICE_CHECK(memory.has_value());  // the engine plans workspace_bytes() before it starts
-    return std::make_unique<Encoding>(config_, weights_, context_, std::move(input),
-                                      std::move(memory).value());
+    AlignedBuffer memory = SLUICE_TRY(AlignedBuffer::allocate(activation_bytes(config_, patches)));
+    try {
+      return std::make_unique<Encoding>(config_, weights_, context_, std::move(input),
+                                        std::move(memory));
+    } catch (const std::bad_alloc&) {
+      return fail(ErrorCode::resource_exhausted, "no memory left for the rows of a picture");
+    }
   }
 
  private:

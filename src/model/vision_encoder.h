@@ -60,8 +60,9 @@ class VisionEncoder {
   virtual std::size_t workspace_bytes(std::int64_t grid_rows, std::int64_t grid_columns) const = 0;
   virtual double flops(std::int64_t grid_rows, std::int64_t grid_columns) const = 0;
 
-  // The grid and the pixels agree (checked).
-  virtual std::unique_ptr<VisionEncoding> start(std::shared_ptr<const VisionInput> input) = 0;
+  // The grid and the pixels agree (checked). Error resource_exhausted: no memory for it.
+  virtual Result<std::unique_ptr<VisionEncoding>> start(
+      std::shared_ptr<const VisionInput> input) = 0;
 };
 
 }  // namespace sluice

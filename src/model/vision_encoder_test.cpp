@@ -29,7 +29,7 @@ struct EncoderBench {
 
   std::vector<float> rows(const std::shared_ptr<const VisionInput>& input,
                           double flops_max = kNoLimit) {
-    const std::unique_ptr<VisionEncoding> encoding = encoder->start(input);
+    const std::unique_ptr<VisionEncoding> encoding = encoder->start(input).value();
     while (!encoding->advance(flops_max)) {
     }
     return encoding->take_rows();
@@ -234,8 +234,8 @@ TEST(VisionEncoderTest, RowsDoNotDependOnHowTheWorkIsCut) {
     EXPECT_TRUE(same_bits(bench.rows(a, flops_max), whole_a)) << flops_max;
   }
   // Two at once, in turns.
-  const auto first = bench.encoder->start(a);
-  const auto second = bench.encoder->start(b);
+  const auto first = bench.encoder->start(a).value();
+  const auto second = bench.encoder->start(b).value();
   bool first_done = false;
   bool second_done = false;
   while (!first_done || !second_done) {
@@ -282,7 +282,7 @@ TEST(VisionEncoderTest, AdvanceKeepsToItsBudget) {
   EncoderBench bench;
   const auto input = noise(26, 24, 1, 1);
   const double flops = bench.encoder->flops(26, 24);
-  const auto encoding = bench.encoder->start(input);
+  const auto encoding = bench.encoder->start(input).value();
   int calls = 1;
   while (!encoding->advance(flops / 6.0)) {
     ++calls;

@@ -19,6 +19,7 @@ struct MediaConfig {
   std::int64_t list_pixels_max = std::int64_t{1}
                                  << 27;  // of the frames of one list, decoded at once
   std::size_t request_bytes_max = std::size_t{256} << 20;  // encoded, of one request
+  std::size_t decoded_bytes_max = std::size_t{1} << 30;    // resized pixels of all requests
 
   std::vector<std::string> domains = {};  // hosts whose http(s) URLs are fetched; none: no URL is
   std::filesystem::path root = {};        // below which file: URLs are read; empty: none is

@@ -50,6 +50,18 @@ std::unexpected<ApiError> reading_error(const MediaSource& source, const Error& 
   return media_error(source, error);
 }
 
+// Of the pixels that decode() will make.
+std::size_t decoded_bytes(std::span<const OpenedMedia> media) {
+  constexpr std::int64_t kSide = kVisionPatchSize * kVisionMergeSize;
+  std::int64_t bytes = 0;
+  for (const OpenedMedia& one : media) {
+    for (const PromptPicture& picture : one.prompt.pictures) {
+      bytes += picture.token_count * kSide * kSide * 3 * (one.video ? 2 : 1);
+    }
+  }
+  return static_cast<std::size_t>(bytes);
+}
+
 bool is_file_url(std::string_view text) {
   return text.starts_with("file:") || text.starts_with("FILE:");
 }
@@ -93,13 +105,28 @@ ApiResult<std::vector<OpenedMedia>> MediaLoader::open(std::span<const MediaSourc
 ApiResult<std::vector<std::shared_ptr<const VisionInput>>> MediaLoader::decode(
     std::span<const OpenedMedia> media) const {
   std::vector<std::shared_ptr<const VisionInput>> inputs;
+  const std::size_t bytes = decoded_bytes(media);
+  if (bytes > decoded_.bytes_max()) {
+    const std::string& path = media.front().source.path;
+    return api_fail(ApiErrorKind::image_too_large,
+                    fmt::format("{}: the pictures of the request have {} bytes of pixels, want at "
+                                "most {}",
+                                path, bytes, decoded_.bytes_max()),
+                    path);
+  }
+  auto share = decoded_.take(bytes);
+  if (!share) {
+    return api_fail(ApiErrorKind::queue_full,
+                    "the pictures of other requests fill the memory for pictures; try again later",
+                    "");
+  }
   for (const OpenedMedia& one : media) {
     auto decoded = decode_one(one);
     if (!decoded) {
       return media_error(one.source, decoded.error());
     }
     for (VisionInput& input : *decoded) {
-      inputs.push_back(std::make_shared<const VisionInput>(std::move(input)));
+      inputs.push_back(share->hold(std::move(input)));
     }
   }
   return inputs;

@@ -21,6 +21,7 @@
 #include "media/encoder_size.h"
 #include "media/video_input.h"
 #include "request/vision_input.h"
+#include "server/decoded_budget.h"
 #include "server/media_config.h"
 #include "server/served_model.h"
 
@@ -39,11 +40,12 @@ class MediaLoader {
   // the model reads text only.
   MediaLoader(const MediaConfig& config, const std::optional<VisionModel>& vision,
               const std::atomic<bool>& stop)
-      : config_(config), vision_(vision), stop_(stop) {}
+      : config_(config), vision_(vision), stop_(stop), decoded_(config.decoded_bytes_max) {}
 
   ApiResult<std::vector<OpenedMedia>> open(std::span<const MediaSource> sources) const;
 
-  // One input for each picture of the prompts, in their order.
+  // One input for each picture of the prompts, in their order. Error queue_full: those of other
+  // requests fill the memory there is for them.
   ApiResult<std::vector<std::shared_ptr<const VisionInput>>> decode(
       std::span<const OpenedMedia> media) const;
 
@@ -60,6 +62,7 @@ class MediaLoader {
   const MediaConfig& config_;
   const std::optional<VisionModel>& vision_;
   const std::atomic<bool>& stop_;
+  const DecodedBudget decoded_;
 };
 
 }  // namespace sluice

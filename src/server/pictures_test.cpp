@@ -203,6 +203,20 @@ TEST_F(PicturesTest, SizesFollowTheRequestInsideTheLimitsOfTheModel) {
   EXPECT_EQ(count(limited(small_uri(), R"("min_pixels":100000000)")), 256);
 }
 
+TEST_F(PicturesTest, PixelsOfAllRequestsHaveALimit) {
+  config_.media.decoded_bytes_max = 64 * 64 * 3;
+  start();
+  const auto chat_error = [this](const std::string& parts) {
+    return error_of(post("/v1/chat/completions", chat_with(parts)));
+  };
+  const std::string one = image(data_uri(bmp_file(64, 64)));
+  EXPECT_EQ(chat_error(one + "," + one),
+            "400 image_too_large messages[0].content[0].image_url.url");
+  EXPECT_EQ(post("/v1/chat/completions", chat_with(one)).status, 200);
+  // The fake engine keeps its requests: as if they still waited.
+  EXPECT_EQ(post("/v1/chat/completions", chat_with(one)).status, 429);
+}
+
 TEST_F(PicturesTest, WhatIsWrongNamesTheField) {
   config_.media.items_max = 2;
   config_.media.picture.encoded_bytes_max = 100'000;

@@ -50,7 +50,7 @@ Result<void> encode(const std::string& model, const std::string& in, const std::
   TensorMap tensors;
   for (const auto& [name, view] : pictures) {
     const std::unique_ptr<VisionEncoding> encoding =
-        encoder->start(SLUICE_TRY(read_picture(name, view)));
+        SLUICE_TRY(encoder->start(SLUICE_TRY(read_picture(name, view))));
     encoding->advance(std::numeric_limits<double>::infinity());
     const std::vector<float>& values = rows[name] = encoding->take_rows();
     tensors[name] = {.dtype = DType::f32,
