@@ -18,7 +18,8 @@ namespace json = boost::json;
 using ::testing::ElementsAre;
 
 const ReplyHead kHead{"chatcmpl-1", 1767225600, "m", "fp_a"};
-const AnswerUsage kUsage{9, 1, 7, 3};
+const AnswerUsage kUsage{
+    .prompt_tokens = 9, .cached_tokens = 1, .completion_tokens = 7, .reasoning_tokens = 3};
 
 std::string_view token_bytes(TokenId id) {
   static const std::vector<std::string> kBytes{"a", "\xF0\x9F", "b"};

@@ -17,7 +17,8 @@ namespace {
 namespace json = boost::json;
 using ::testing::ElementsAre;
 
-const AnswerUsage kUsage{9, 1, 7, 3};
+const AnswerUsage kUsage{
+    .prompt_tokens = 9, .cached_tokens = 1, .completion_tokens = 7, .reasoning_tokens = 3};
 
 // Builds the object up from its events and checks each of them on the way.
 class Client {
