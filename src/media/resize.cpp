@@ -57,8 +57,10 @@ Taps make_taps(std::int64_t input_count, std::int64_t output_count) {
   std::vector<double> line(taps.stride);
   for (std::int64_t i = 0; i < output_count; ++i) {
     const double centre = (static_cast<double>(i) + 0.5) * scale;
-    const auto first = std::max(std::int64_t{0}, static_cast<std::int64_t>(centre - support + 0.5));
-    const auto end = std::min(input_count, static_cast<std::int64_t>(centre + support + 0.5));
+    const double low = centre - support + 0.5;  // cut, not rounded: as Pillow does
+    const double high = centre + support + 0.5;
+    const auto first = std::max(std::int64_t{0}, static_cast<std::int64_t>(low));
+    const auto end = std::min(input_count, static_cast<std::int64_t>(high));
     const auto count = static_cast<std::size_t>(end - first);
     double sum = 0.0;
     for (std::size_t j = 0; j < count; ++j) {

@@ -5,6 +5,7 @@ import io
 import random
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import anthropic
 import httpx
@@ -162,6 +163,26 @@ def test_pictures_are_told_apart_and_found_again(chat):
     assert (again, reused > 0) == (first, True)
     other, other_reused = cached("black")
     assert other != first and other_reused < reused
+
+
+def test_answers_do_not_show_what_was_kept(chat):
+    """Bit for bit what a server says that keeps nothing and reads prompts, pictures too, in small pieces."""
+    def said(client, case):
+        colour, size, question = case
+        reply = client.chat.completions.create(messages=user(part(data_uri(picture(colour, size=size))), text(question)),
+                                               logprobs=True, top_logprobs=5, extra_body=OFF, **ASK)
+        return reply.choices[0].message.content, [
+            [(one.token, one.logprob) for one in place.top_logprobs] for place in reply.choices[0].logprobs.content]
+    cases = [(colour, size, question) for size in [(200, 130), (512, 512)] for colour in ["red", "blue"]
+             for question in ["What do you see?", "What colour is the circle?", "Where is the circle?"]]
+    cold = ServerProcess("--context", 2048, "--cache-memory", 0, "--picture-memory", 0, "--prefill-step", 37,
+                         model=EMBEDDED)
+    with openai.OpenAI(base_url=cold.url + "/v1", api_key="any", max_retries=0) as client:
+        expected = [said(client, case) for case in cases]
+    assert cold.stop() == 0, "".join(cold.log)
+    for _ in range(2):
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(lambda case: said(chat, case), cases)) == expected
 
 
 def test_a_picture_between_texts_and_in_the_result_of_a_tool(chat, claude):

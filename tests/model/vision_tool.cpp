@@ -49,8 +49,8 @@ Result<void> encode(const std::string& model, const std::string& in, const std::
   std::map<std::string, std::vector<float>> rows;
   TensorMap tensors;
   for (const auto& [name, view] : pictures) {
-    const std::unique_ptr<VisionEncoding> encoding =
-        SLUICE_TRY(encoder->start(SLUICE_TRY(read_picture(name, view))));
+    const auto picture = SLUICE_TRY(read_picture(name, view));
+    const std::unique_ptr<VisionEncoding> encoding = SLUICE_TRY(encoder->start(picture));
     encoding->advance(std::numeric_limits<double>::infinity());
     const std::vector<float>& values = rows[name] = encoding->take_rows();
     tensors[name] = {.dtype = DType::f32,
