@@ -177,7 +177,7 @@ def test_other_weights_and_other_kernels_are_refused(saved, tmp_path, monkeypatc
     (lambda whole: whole[:-1], "cache_file_damaged"), (lambda whole: whole[:100], "cache_file_damaged"),
     (lambda _: b"", "cache_file_damaged"), (lambda _: b"{}" * 100, "cache_file_damaged"),
     (lambda whole: whole[:-100] + bytes([whole[-100] ^ 4]) + whole[-99:], "cache_file_damaged"),
-    (lambda whole: whole[:8] + b"\x02" + whole[9:], "cache_file_mismatch")])
+    (lambda whole: whole[:8] + b"\x03" + whole[9:], "cache_file_mismatch")])
 def test_a_damaged_file_is_refused(saved, expected, tmp_path, damage, code):
     (tmp_path / "a").write_bytes(damage((saved[0] / "a").read_bytes()))
     with started("--cache-dir", tmp_path, "--cache-file", "a") as (process, client):
