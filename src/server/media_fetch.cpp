@@ -171,6 +171,7 @@ class Hop {
       return fail(ErrorCode::unsupported, "the URL has no valid port");
     }
     std::vector<tcp::endpoint> endpoints;
+    endpoints.reserve(addresses.size());
     for (const asio::ip::address& address : addresses) {
       endpoints.emplace_back(address, port);
     }

@@ -223,6 +223,7 @@ Result<std::vector<VisionInput>> MediaLoader::decode_one(const OpenedMedia& medi
     return make_video_inputs(media.files.front(), *media.video, config_.video);
   }
   std::vector<Picture> pictures;
+  pictures.reserve(media.files.size());
   for (const auto& file : media.files) {
     pictures.push_back(SLUICE_TRY(decode_picture(file, config_.picture)));
   }
