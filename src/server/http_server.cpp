@@ -66,6 +66,7 @@ class HttpServer::Impl {
                  .plans = &plans_} {}
 
   ~Impl() {
+    plans_.end();  // tasks end on strands of io_
     const std::lock_guard lock(connections_mutex_);
     closing_ = true;
   }

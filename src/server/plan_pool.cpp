@@ -8,7 +8,7 @@ namespace sluice {
 PlanPool::PlanPool(const PlanPoolLimits& limits)
     : limits_(limits), threads_(static_cast<std::size_t>(limits.threads)) {}
 
-PlanPool::~PlanPool() {
+void PlanPool::end() {
   stop();
   threads_.join();
 }

@@ -21,13 +21,16 @@ struct PlanPoolLimits {
 class PlanPool {
  public:
   explicit PlanPool(const PlanPoolLimits& limits);
-  // Waits for what runs; what waits runs as well, to find stopping() set.
-  ~PlanPool();
+  ~PlanPool() { end(); }
   PlanPool(const PlanPool&) = delete;
   PlanPool& operator=(const PlanPool&) = delete;
 
   // Runs the task, which must not throw, on one of the threads. False: there is no room.
   bool post(std::size_t body_bytes, std::move_only_function<void()> task);
+
+  // Waits for what runs; what waits runs as well, to find stopping() set. Nothing is posted from
+  // then on. To be called before anything goes that tasks use, the executors they hold included.
+  void end();
 
   // From now on tasks should give up.
   void stop() { stopping_.store(true); }
