@@ -8,16 +8,21 @@
 namespace sluice {
 namespace {
 
+// Whether its rows are needed and not here.
+bool is_missing(const SequencePicture& picture, const Sequence& sequence) {
+  return picture.end() > sequence.computed_tokens && !picture.rows;
+}
+
 const SequencePicture* first_missing(const Sequence& sequence) {
   const auto missing = std::ranges::find_if(sequence.pictures, [&](const SequencePicture& picture) {
-    return picture.end() > sequence.computed_tokens && !picture.rows;
+    return is_missing(picture, sequence);
   });
   return missing != sequence.pictures.end() ? &*missing : nullptr;
 }
 
 bool needs(const Sequence& sequence, TokenId name) {
   return std::ranges::any_of(sequence.pictures, [&](const SequencePicture& picture) {
-    return picture.name == name && picture.end() > sequence.computed_tokens && !picture.rows;
+    return picture.name == name && is_missing(picture, sequence);
   });
 }
 
@@ -34,7 +39,7 @@ void PictureEncoder::name_pictures(Sequence& sequence) {
 
 bool PictureEncoder::gather(Sequence& sequence) {
   for (SequencePicture& picture : sequence.pictures) {
-    if (picture.end() > sequence.computed_tokens && !picture.rows) {
+    if (is_missing(picture, sequence)) {
       picture.rows = shelf_.find(picture.name);
       reused_count_ += picture.rows ? 1 : 0;
     }
