@@ -21,16 +21,6 @@ if(SLUICE_SANITIZE)
   target_compile_options(sluice_options INTERFACE -fsanitize=${SLUICE_SANITIZE} -fno-sanitize-recover=all
                                                   -fno-omit-frame-pointer)
   target_link_options(sluice_options INTERFACE -fsanitize=${SLUICE_SANITIZE})
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # False alarms of optimised sanitizer builds (GCC's manual, -fsanitize); the release build looks for
-    # uninitialised values.
-    target_compile_options(sluice_options INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
-  endif()
-  if(SLUICE_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # Asio's fences: ThreadSanitizer does not model them, which GCC warns about. The order of handlers
-    # comes from mutexes, which it does.
-    target_compile_options(sluice_options INTERFACE -Wno-tsan)
-  endif()
 endif()
 if(SLUICE_FUZZ)
   target_compile_options(sluice_options INTERFACE -fsanitize=fuzzer-no-link) # coverage for libFuzzer

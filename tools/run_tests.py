@@ -158,8 +158,8 @@ def step_rust(tally):
 def step_fuzz(tally):
     """each fuzz target for a few seconds, keeping what it learnt"""
     targets = sorted(path.stem for path in (ROOT / "fuzz").glob("*_fuzz.cpp"))
-    if built(tally, "fuzz", *targets):
-        ctest(tally, "fuzz", "fuzz", "-L", "fuzz")
+    if built(tally, "asan", *targets):
+        ctest(tally, "asan", "fuzz", "-L", "fuzz")
 
 
 def step_clang_tidy(tally):
