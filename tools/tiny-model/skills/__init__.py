@@ -14,8 +14,8 @@ SKILLS = dict(recall=Recall, needle=Needle, several=Several, restated=Restated, 
               strings=Strings, facts=Facts, talk=Talk, mixed=Mixed, rules=Rules, tools=Tools, look=Look,
               repeat=Repeat)
 LEAST_TOKENS = dict(recall=200, needle=160, several=300, restated=300, tools=330, look=100)
-SHORT = dict(recall=1.5, needle=0.5, several=1, restated=4, arithmetic=3.5, strings=3.5, facts=3.5, talk=1.2, mixed=1,
-             rules=4, tools=10, look=15, repeat=3)
+SHORT = dict(recall=1.5, needle=0.5, several=1, restated=4, arithmetic=3.5, strings=3.5, facts=4, talk=1.5, mixed=1,
+             rules=4, tools=13, look=16, repeat=4)
 LONG = dict(recall=8, needle=2, several=2, restated=4, facts=1, mixed=1)
 
 

@@ -1,7 +1,9 @@
 """Made-up tools: what they are called, what they take, how people ask for them and what they return.
 
-A tool is a verb and a noun (get_weather) with some of a set of shared parameters. The wish uses the
-words of the name, each parameter has its own little phrase ("in Paris", "for 3 days").
+A tool is a verb and a noun with some of a set of shared parameters. Its name is made of both, in either order
+and often with a word before or behind as servers of tools add it (get_weather, weather_get, norlin_get_weather),
+so that it has to be looked up among the declared ones. The wish uses the words of the name, each parameter has
+its own little phrase ("in Paris", "for 3 days").
 """
 from words import CITIES, COLOURS, DAYS, FOODS, JOBS, MONTHS
 
@@ -64,8 +66,9 @@ def named(w):
 
 def draw_tool(w):
     """A tool of this split: (name, verb, noun, its parameters, which of them are required)."""
-    name = w.draw(lambda: f"{w.pick(list(VERBS))}_{w.pick(NOUNS)}")
-    verb, noun = name.split("_")
+    plain = w.draw(lambda: f"{w.pick(list(VERBS))}_{w.pick(NOUNS)}")
+    verb, noun = plain.split("_")
+    name = w.pick([plain, plain, f"{noun}_{verb}", f"{w.made_up().lower()}_{plain}", f"{plain}_{w.made_up().lower()}"])
     count = w.pick([0, 1, 1, 1, 2, 2, 3])
     parameters = []
     while len(parameters) < count:

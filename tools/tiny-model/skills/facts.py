@@ -34,9 +34,9 @@ class Facts(Session):
         chance = self.rng.random()
         if not self.known or chance < 0.35:
             return self.tell()
-        if chance < 0.5:
+        if chance < 0.55:
             return self.unknown() or self.tell()
-        if chance < 0.6:
+        if chance < 0.65:
             return self.two() or self.recall()
         return self.recall()
 

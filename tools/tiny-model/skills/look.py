@@ -11,13 +11,16 @@ DESCRIBE = ["What do you see?", "Describe the picture.", "What is in the picture
             "What is in this image?", "Describe this image.", "what is this", "What is this?"]
 RARE_DESCRIBE = ["Tell me what you see.", "What can you see here?"]
 COLOUR = ["What colour is the {s}?", "Which colour does the {s} have?", "Tell me the colour of the {s}.",
-          "The {s}: what colour?"]
+          "The {s}: what colour?", "what colour is the {s}", "Say the colour of the {s}.", "What colour has the {s}?"]
 RARE_COLOUR = ["What is the colour of the {s}?"]
-SHAPE = ["Which shape is {c}?", "What shape is {c}?", "What is the {c} shape?", "Which thing is {c}?"]
+SHAPE = ["Which shape is {c}?", "What shape is {c}?", "What is the {c} shape?", "Which thing is {c}?", "What is {c}?",
+         "What is {c} here?", "Which shape in the picture is {c}?", "What is the {c} thing in the picture?"]
 RARE_SHAPE = ["What is {c} in the picture?"]
-WHERE = ["Where is the {x}?", "Where do you see the {x}?", "At which place is the {x}?", "where is the {x}"]
+WHERE = ["Where is the {x}?", "Where do you see the {x}?", "At which place is the {x}?", "where is the {x}",
+         "Say where the {x} is.", "Where in the picture is the {x}?"]
 RARE_WHERE = ["Tell me where the {x} is."]
-AT = ["What is {p}?", "What do you see {p}?", "Which shape is {p}?", "Tell me what is {p}."]
+AT = ["What is {p}?", "What do you see {p}?", "Which shape is {p}?", "Tell me what is {p}.",
+      "What can be seen {p}?", "What is in the picture {p}?"]
 RARE_AT = ["What can you see {p}?"]
 HOW_MANY = ["How many shapes are there?", "How many shapes do you see?", "Count the shapes.",
             "How many things are in the picture?"]

@@ -5,7 +5,8 @@ from words import SPELLED
 
 REPEAT = ["Repeat: {x}", "Repeat after me: {x}", "Say this again: {x}", "Write this again: {x}", "Say: {x}",
           "Copy this: {x}",
-          "Please repeat: {x}", "Write: {x}", "repeat: {x}"]
+          "Please repeat: {x}", "Write: {x}", "repeat: {x}", "Please write: {x}", "Please copy: {x}", "Now say: {x}",
+          "Say exactly: {x}", "Echo: {x}", "Please write this: {x}"]
 RARE = ["Repeat this: {x}", "Please say: {x}"]
 
 

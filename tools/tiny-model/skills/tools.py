@@ -63,7 +63,7 @@ class Tools(Session):
             tool = draw_tool(w)
             if all(tool[2] != other[2] for other in self.drawn):
                 break
-        return ask(self.wished(tool)[0], NONE_FITS, f"I look for {tool[0]}. There is no such tool.")
+        return ask(self.wished(tool)[0], NONE_FITS, f"I look for a tool for the {tool[2]}. There is none.")
 
     def wished(self, tool):
         """A wish and its call."""
@@ -74,14 +74,15 @@ class Tools(Session):
 
     def use(self, count):
         w = self.words
-        wishes, calls = zip(*(self.wished(w.pick(self.drawn)) for _ in range(count)))
+        used = [w.pick(self.drawn) for _ in range(count)]
+        wishes, calls = zip(*map(self.wished, used))
         question = " ".join(wishes)
         results = [draw_result(w) for _ in calls]
         answer = " ".join(self.told(result) for result in results)
         messages = [
             {"role": "user", "content": question},
             {"role": "assistant", "content": "", "tool_calls": list(calls),
-             "reasoning_content": "I call " + " and then ".join(call["name"] for call in calls) + "."},
+             "reasoning_content": " ".join(f"I look for a tool for the {tool[2]}. I call {tool[0]}." for tool in used)},
             *({"role": "tool", "content": json.dumps(result)} for result in results),
             {"role": "assistant", "content": answer, "reasoning_content": "I have the result. I tell it."},
         ]
