@@ -126,7 +126,7 @@ TEST_F(HybridCacheFile, WithoutRoomTheMostValuableComeBack) {
   store(cache, tokens(64, 4), {64}, "", 0.1);
   save(cache);
   // What is promised to running sequences (22 items) may be used until they want it.
-  for (const std::size_t items : {1, 5, 8, 12, 17, 40}) {
+  for (const std::size_t items : {1UL, 5UL, 8UL, 12UL, 17UL, 40UL}) {
     HybridCache other = make(items);
     SequenceCache sequence;  // takes all that it was promised
     SequenceCache second;

@@ -412,7 +412,7 @@ TEST(EngineLoop, AnAnswerThatIsCompleteAtItsLimitIsComplete) {
 
 // Memory for two whole answers and a half: more may start, and who does not fit goes on later.
 TEST(EngineLoop, WhenMemoryRunsOutAnswersAreTheSame) {
-  for (const std::size_t reuse_bytes : {0, 3000, 1 << 20}) {
+  for (const std::size_t reuse_bytes : {0UL, 3000UL, 1UL << 20}) {
     EngineConfig config = small_config();
     config.kv_tokens_max = 640;  // ten blocks
     config.reuse_bytes = reuse_bytes;

@@ -31,7 +31,7 @@ TEST_P(ModelTest, LogitsDoNotDependOnStepSize) {
   Harness model(GetParam(), best_table(), 1);
   const auto ids = prompt(300, model.vocab(), 7);
   const std::vector<float> whole = model.score(ids, ids.size());
-  for (const std::size_t step : {1, 7, 31, 32, 33, 63, 64, 65, 128, 150}) {
+  for (const std::size_t step : {1UL, 7UL, 31UL, 32UL, 33UL, 63UL, 64UL, 65UL, 128UL, 150UL}) {
     EXPECT_TRUE(same_bits(model.score(ids, step), whole)) << "step " << step;
   }
 }

@@ -3,6 +3,7 @@ import base64
 import http.server
 import io
 import random
+import re
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,7 @@ from evaluate import ROWS, Server, make_case, percent, run_row  # noqa: E402
 from pictures import COLOURS, GROUNDS  # noqa: E402
 from render import Renderer  # noqa: E402
 
+VIDEOS = ROOT / "src" / "media" / "testdata" / "videos"
 OFF = {"chat_template_kwargs": {"enable_thinking": False}}
 ASK = {"model": "tiny", "max_tokens": 32, "temperature": 0}
 
@@ -246,6 +248,31 @@ def test_files_of_the_media_root(seeing, described, chat):
     said, _ = answer(chat, part(f"file://{seeing.root}/a.png"), text("What colour is the circle?"))
     assert "green" in said
     assert refused(described, user(part(f"file://{seeing.root}/out/passwd")))[0] == "media_url_not_allowed"
+
+
+@pytest.mark.parametrize("name", ["h264.mp4", "vp9.webm", "mjpeg.avi"])
+def test_video_files(seeing, described, chat, name):
+    """However a file is sent it is the same video; its frames say when they were, and it is found again."""
+    file = (VIDEOS / name).read_bytes()
+    (seeing.root / name).write_bytes(file)
+    encoded_file = base64.b64encode(file).decode()
+    uri, question = f"data:video/mp4;base64,{encoded_file}", text("What do you see?" * 10)
+    spellings = [{"type": "video_url", "video_url": {"url": uri}}, {"type": "video", "video": uri},
+                 {"type": "input_video", "video_url": uri}, {"type": "video_url", "video_url": encoded_file},
+                 {"type": "video_url", "video_url": {"url": f"file://{seeing.root}/{name}"}}]
+    expected, usage = answer(chat, spellings[0], question)
+    images = usage.prompt_tokens_details.image_tokens
+    assert images > 0
+    for spelling in spellings[1:]:
+        said, again = answer(chat, spelling, question)
+        assert (said, again.prompt_tokens) == (expected, usage.prompt_tokens)
+        assert again.prompt_tokens_details.image_tokens == images
+        assert again.prompt_tokens_details.cached_tokens > 0
+    prompt = described.post("/apply-template", json={"messages": user(spellings[0], question)}).json()["prompt"]
+    assert re.findall(r"<([0-9.]+) seconds>", prompt)
+    assert refused(described, user({"type": "video_url", "video_url": {"url": uri[:200]}}))[0] == "invalid_image"
+    slower = answer(chat, spellings[0] | {"fps": 1}, question)[1]
+    assert slower.prompt_tokens_details.image_tokens <= images
 
 
 def test_a_named_host_has_to_be_on_the_internet():
