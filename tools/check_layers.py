@@ -25,9 +25,9 @@ RUST_FOLDERS = {"text"}
 
 # Prefix of a system include -> the folders that may use it ("tests": only *_test.cpp and test_*.h).
 THIRD_PARTY = {
-    "boost/asio": {"server"},
-    "boost/beast": {"server"},
-    "boost/json": {"text", "media", "weights", "api", "server", "apps"},
+    "boost/asio": {"client", "server"},
+    "boost/beast": {"client", "server"},
+    "boost/json": {"text", "media", "weights", "api", "client", "server", "apps"},
     "CLI/": {"apps"},
     "benchmark/": {"bench"},
     "spdlog/": {"server", "apps"},
@@ -38,8 +38,8 @@ THIRD_PARTY = {
     "vips/": {"media"},
     "libav": {"media"},
     "libswscale/": {"media"},
-    "boost/url": {"server"},
-    "openssl/": {"media", "server"},
+    "boost/url": {"client", "server"},
+    "openssl/": {"client", "media", "server"},
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
