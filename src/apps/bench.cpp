@@ -13,6 +13,7 @@
 
 #include "apps/bench_report.h"
 #include "apps/bench_run.h"
+#include "apps/bench_url.h"
 #include "apps/model_loader.h"
 #include "apps/progress_bar.h"
 #include "apps/version.h"
@@ -349,7 +350,14 @@ void add_bench_command(CLI::App& program, Action& action) {
   command->add_flag("--quick", options->quick,
                     "One short run of few cases: does it work, and about how fast?");
   command->add_flag("--json", options->json, "The report as one JSON object");
-  command->callback([options, &action] { action = [options] { return run_bench(*options); }; });
+  const auto url_options = add_bench_url_options(*command);
+  command->callback([options, url_options, &action] {
+    action = [options, url_options] {
+      return url_options->url.empty()
+                 ? run_bench(*options)
+                 : run_bench_url(*url_options, options->json, options->runtime.quiet);
+    };
+  });
 }
 
 }  // namespace sluice::apps
