@@ -27,6 +27,8 @@ namespace {
 
 constexpr std::int64_t kRequestsDefault = 100;
 constexpr std::int64_t kOpenUsersDefault = 256;
+constexpr std::int64_t kTurnsDefault = 4;
+constexpr std::int64_t kResultWordsDefault = 150;
 constexpr std::int64_t kWordsMax = 1 << 20;
 constexpr std::int64_t kTurnsMax = 1000;
 constexpr double kSecondsMax = 1e6;
@@ -48,11 +50,11 @@ load::WorkloadOptions workload_of(const BenchUrlOptions& options) {
   const bool is_agent = kind == load::WorkloadKind::agent;
   return {.kind = kind,
           .seed = options.seed,
-          .turns = options.turns,
+          .turns = options.turns.value_or(kTurnsDefault),
           .system_words = options.system_words.value_or(is_agent ? kPageWords : kMessageWords),
           .prompt_words = options.prompt_words.value_or(
               kind == load::WorkloadKind::prompts ? kPageWords : kMessageWords),
-          .result_words = options.result_words,
+          .result_words = options.result_words.value_or(kResultWordsDefault),
           .max_tokens = options.max_tokens};
 }
 
@@ -88,9 +90,33 @@ load::ConversationSource recorded(load::Trace trace) {
   };
 }
 
+// What would be typed in vain.
+Result<void> check_combination(const BenchUrlOptions& options) {
+  const auto refuse = [&options](const char* flag) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{} means nothing to --workload {}", flag, options.workload));
+  };
+  const bool is_prompts = options.workload == "prompts";
+  if (is_prompts && options.turns) {
+    return refuse("--turns");
+  }
+  if (is_prompts && options.system_words) {
+    return refuse("--system-tokens");
+  }
+  if (options.workload != "agent" && options.result_words) {
+    return refuse("--result-words");
+  }
+  return {};
+}
+
 Result<Load> plan(const BenchUrlOptions& options) {
+  SLUICE_TRY(check_combination(options));
   Load load;
-  load.options.url = SLUICE_TRY(parse_server_url(options.url));
+  Result<ServerUrl> url = parse_server_url(options.url);
+  if (!url) {
+    url.error().message = "--url: " + url.error().message;
+  }
+  load.options.url = SLUICE_TRY(std::move(url));
   load.options.silence_seconds = options.timeout_seconds;
   load.options.api_key = options.api_key;
   load.options.seconds_max = options.seconds.value_or(std::numeric_limits<double>::infinity());
@@ -164,8 +190,9 @@ Result<load::LoadRun> play(const Load& load, bool quiet, bool& interrupted) {
   return run;
 }
 
-void add_load_options(CLI::App& command, BenchUrlOptions& options,
-                      std::vector<CLI::Option*>& added) {
+// Returns --trace.
+CLI::Option* add_load_options(CLI::App& command, BenchUrlOptions& options,
+                              std::vector<CLI::Option*>& added) {
   const auto add = [&](const char* name, auto& value, const std::string& what, const char* type) {
     added.push_back(command.add_option(name, value, what)->type_name(type));
     return added.back();
@@ -201,14 +228,16 @@ void add_load_options(CLI::App& command, BenchUrlOptions& options,
   check_number(*add("--slo-itl", options.slo_itl_ms,
                     "Goodput: answers with at most so many ms between tokens, on average", "MS"),
                {0, kSecondsMax});
+  return trace;
 }
 
-void add_workload_options(CLI::App& command, BenchUrlOptions& options,
+void add_workload_options(CLI::App& command, BenchUrlOptions& options, CLI::Option* trace,
                           std::vector<CLI::Option*>& added) {
   const auto add = [&](const char* name, auto& value, const char* what,
                        Limits<std::int64_t> limits) {
     added.push_back(command.add_option(name, value, what)->type_name("N"));
     check_integer(*added.back(), limits);
+    added.back()->excludes(trace);
   };
   add("--seed", options.seed, "Decides every word and arrival (1)",
       {0, std::numeric_limits<std::int64_t>::max()});
@@ -237,10 +266,10 @@ std::shared_ptr<const BenchUrlOptions> add_bench_url_options(CLI::App& command) 
     }
   }
   std::vector<CLI::Option*> added;
-  add_load_options(command, *options, added);
-  add_workload_options(command, *options, added);
+  CLI::Option* trace = add_load_options(command, *options, added);
+  add_workload_options(command, *options, trace, added);
   for (CLI::Option* option : added) {
-    option->needs(url);
+    option->needs(url)->group("With --url");
   }
   return options;
 }

@@ -24,10 +24,10 @@ struct BenchUrlOptions {
   std::optional<double> slo_itl_ms;
   double timeout_seconds = 600;
   std::uint64_t seed = 1;
-  std::int64_t turns = 4;
+  std::optional<std::int64_t> turns;
   std::optional<std::int64_t> system_words;
   std::optional<std::int64_t> prompt_words;
-  std::int64_t result_words = 150;
+  std::optional<std::int64_t> result_words;
   std::int64_t max_tokens = 128;
 };
 

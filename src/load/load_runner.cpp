@@ -17,6 +17,12 @@ namespace {
 
 namespace json = boost::json;
 
+// What a user of a closed loop waits after a failure: a server that refuses everything is not asked
+// as fast as it can refuse.
+constexpr double kFailurePauseSeconds = 0.1;
+
+enum class Asked { answered, failed, stopped };
+
 class Run {
  public:
   Run(const LoadOptions& options, const ConversationSource& next, const Clock& clock,
@@ -64,8 +70,12 @@ class Run {
         return;
       }
       is_first = false;
-      if (!ask(client, conversation, due)) {
+      const Asked asked = ask(client, conversation, due);
+      if (asked == Asked::stopped) {
         return;
+      }
+      if (asked == Asked::failed && !taken.at) {
+        sleep_until(now() + kFailurePauseSeconds);
       }
     }
   }
@@ -96,8 +106,7 @@ class Run {
     return true;
   }
 
-  // False: the run was stopped.
-  bool ask(HttpClient& client, Conversation& conversation, double due) {
+  Asked ask(HttpClient& client, Conversation& conversation, double due) {
     json::object body = conversation.next_body();
     body["model"] = options_.model;
     const double sent = now();
@@ -105,16 +114,17 @@ class Run {
     if (!reply && reply.error().code == ErrorCode::cancelled) {
       const std::lock_guard lock(mutex_);
       ++run_.interrupted;
-      return false;
+      return Asked::stopped;
     }
     RequestRecord record = record_of(reply, sent - due);
-    conversation.take(record.failure.empty() ? &*reply : nullptr);
+    const bool is_answered = record.failure.empty();
+    conversation.take(is_answered ? &*reply : nullptr);
     record.end_seconds = now();
     const std::lock_guard lock(mutex_);
     run_.seconds = std::max(run_.seconds, record.end_seconds);
     run_.records.push_back(std::move(record));
     progress_(static_cast<std::int64_t>(run_.records.size()), now());
-    return true;
+    return is_answered ? Asked::answered : Asked::failed;
   }
 
   static RequestRecord record_of(const Result<ChatReply>& reply, double late) {
