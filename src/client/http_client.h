@@ -37,7 +37,7 @@ class HttpClient {
 
   struct Options {
     double connect_seconds = 10;              // name, connection and TLS together
-    double silence_seconds = 600;             // without one byte sent or received
+    double silence_seconds = 600;             // to send a request; then between bytes
     std::string api_key = {};                 // sent as "Authorization: Bearer ..." unless empty
     const std::atomic<bool>* stop = nullptr;  // once true, calls end within 100 ms
   };

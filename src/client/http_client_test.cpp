@@ -46,8 +46,9 @@ TEST(ServerUrl, ErrorsNameTheText) {
 TEST(EventStreamTest, AnySplitGivesTheSameEvents) {
   const std::string bytes =
       ": comment\r\n\r\ndata: one\r\n\r\nevent: ping\ndata:two\n\n"
-      "data: a\rdata:  b\r\r\n\nid: 7\n\ndata\n\ndata: [x]\r\n\r\ndata: cut off";
-  const std::vector<std::string> want{"one", "two", "a\n b", "", "[x]"};
+      "data: a\rdata:  b\r\r\n\nid: 7\n\ndata\n\ndata: [x]\r\n\r\n"
+      "data: c\r\ndata: d\r\n\r\ndata: cut off";
+  const std::vector<std::string> want{"one", "two", "a\n b", "", "[x]", "c\nd"};
   for (std::size_t first = 0; first <= bytes.size(); ++first) {
     for (std::size_t second = first; second <= bytes.size(); ++second) {
       EventStream stream(64);

@@ -34,6 +34,7 @@ std::vector<Failures> failures_of(const LoadRun& run) {
     }
   }
   std::vector<Failures> result;
+  result.reserve(by_kind.size());
   for (auto& [kind, failures] : by_kind) {
     result.push_back(std::move(failures));
   }
