@@ -43,8 +43,9 @@ json::string json_text(std::string_view text) {
 json::object response_usage_json(const AnswerUsage& usage) {
   return json::object{
       {"input_tokens", usage.prompt_tokens},
-      {"input_tokens_details",
-       json::object{{"cached_tokens", usage.cached_tokens}, {"cache_write_tokens", 0}}},
+      {"input_tokens_details", json::object{{"cached_tokens", usage.cached_tokens},
+                                            {"cache_write_tokens", 0},
+                                            {"image_tokens", usage.image_tokens}}},
       {"output_tokens", usage.completion_tokens},
       {"output_tokens_details", json::object{{"reasoning_tokens", usage.reasoning_tokens}}},
       {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};

@@ -17,8 +17,11 @@ namespace {
 namespace json = boost::json;
 using ::testing::ElementsAre;
 
-const AnswerUsage kUsage{
-    .prompt_tokens = 9, .cached_tokens = 1, .completion_tokens = 7, .reasoning_tokens = 3};
+const AnswerUsage kUsage{.prompt_tokens = 9,
+                         .image_tokens = 4,
+                         .cached_tokens = 1,
+                         .completion_tokens = 7,
+                         .reasoning_tokens = 3};
 
 // Builds the object up from its events and checks each of them on the way.
 class Client {
@@ -205,7 +208,7 @@ TEST(ResponseReply, TheObjectHasAllKeysFromTheFirstEventOn) {
   const json::object last = streamed(options(), {}).response();
   EXPECT_EQ(last.size(), first.as_object().size());
   EXPECT_EQ(last.at("usage"), json::parse(R"({"input_tokens":9,"input_tokens_details":
-    {"cached_tokens":1,"cache_write_tokens":0},"output_tokens":7,"output_tokens_details":
+    {"cached_tokens":1,"cache_write_tokens":0,"image_tokens":4},"output_tokens":7,"output_tokens_details":
     {"reasoning_tokens":3},"total_tokens":16})"));
   EXPECT_EQ(last.at("completed_at"), 1767225601);
   EXPECT_EQ(last.at("output"), json::array());
