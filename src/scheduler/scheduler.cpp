@@ -116,6 +116,9 @@ void Scheduler::preempt(Entries::iterator running) {
   Entry entry = *running;
   reserved_blocks_ -= blocks_of(entry);
   running_.erase(running);
+  if (entry.computed_tokens + 1 >= entry.demand.prompt_tokens) {
+    entry.demand.is_scored = false;  // all scores are known: what it computes again tells nothing
+  }
   entry.computed_tokens = 0;
   entry.held = false;
   admission_.preempted.push_back(entry.demand.sequence);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <random>
 
@@ -302,6 +303,40 @@ TEST(Scheduler, AScoredPromptHasABudgetOfItsOwn) {
   EXPECT_EQ(text_of(scheduler.plan()), "1:9+1!");
 }
 
+// Preempts sequence 1 for one step and returns the step after it.
+std::string step_after_preemption(Scheduler& scheduler) {
+  scheduler.enqueue({.sequence = 2, .priority = -1, .prompt_tokens = 1, .tokens_max = 1});
+  EXPECT_EQ(scheduler.admit().preempted, Ids{1});
+  EXPECT_EQ(text_of(scheduler.plan()), "2:0+1!");
+  scheduler.commit();
+  scheduler.remove(2);
+  scheduler.admit();
+  return text_of(scheduler.plan());
+}
+
+TEST(Scheduler, APreemptedPromptIsScoredAgainOnlyIfItsScoresWereNotAllKnown) {
+  SchedulerConfig config = small_config();
+  config.sequences_max = 1;
+  config.step_score_rows_max = 4;
+  for (const int steps : {1, 2, 3, 4}) {
+    SCOPED_TRACE(steps);
+    Scheduler scheduler(config);
+    scheduler.enqueue({.sequence = 1, .prompt_tokens = 9, .tokens_max = 3, .is_scored = true});
+    std::int64_t computed = 0;
+    for (int i = 0; i < steps; ++i) {
+      scheduler.admit();
+      computed += scheduler.plan().token_count;
+      scheduler.commit();
+      if (computed >= 9) {
+        scheduler.append_token(1);
+      }
+    }
+    // After 4, 8, 9 and 10 tokens; the last one of the prompt is all the same to its scores.
+    const std::array<const char*, 4> want{"1:0+4!!!!", "1:0+9!", "1:0+10!", "1:0+11!"};
+    EXPECT_EQ(step_after_preemption(scheduler), want[static_cast<std::size_t>(steps - 1)]);
+  }
+}
+
 // One sequence as the naive engine sees it.
 struct Life {
   std::int64_t prompt = 0;
@@ -410,6 +445,7 @@ class RandomProgram {
       ASSERT_TRUE(life.running);
       life.running = false;
       life.held = false;
+      life.scored = life.scored && life.computed + 1 < life.prompt;
       life.computed = 0;
       ++preempted_;
     }
