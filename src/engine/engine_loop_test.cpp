@@ -461,6 +461,30 @@ TEST(EngineLoop, APreemptedSequenceGoesOnFromTheCache) {
   EXPECT_LE(bench.model.rows, 200 + 199 + 20 + 4 + 64);
 }
 
+// Once the scores were delivered its prompt is read like any other, in large steps.
+TEST(EngineLoop, APreemptedSequenceIsScoredOnce) {
+  EngineConfig config = small_config();
+  config.sequences_max = 1;
+  config.score_step_max = 8;
+  Bench bench(config, {.step_logit_rows_max = config.sequences_max + config.score_step_max});
+  Request scored = make_request(192, 40, 1);
+  scored.prompt_logprobs = 0;
+  const auto slow = bench.submit(scored);
+  for (int i = 0; i < 192 / 8 + 20; ++i) {  // the last step of the prompt says a token
+    bench.step();
+  }
+  Request urgent = make_request(20, 5, 2);
+  urgent.priority = -1;
+  const auto fast = bench.submit(urgent);
+  bench.run();
+  EXPECT_EQ(collect(*fast).answer, fake_answer(urgent, config));
+  const Collected said = collect(*slow);
+  EXPECT_EQ(said.answer, fake_answer(make_request(192, 40, 1), config));
+  EXPECT_TRUE(said.scored);
+  const std::int64_t again = 4;  // 192 + 21 tokens, 64 in a step
+  EXPECT_EQ(bench.loop->status().steps, 192 / 8 + 20 + 5 + again + 40 - 22);
+}
+
 TEST(EngineLoop, APreemptedSequenceCanBeCancelled) {
   EngineConfig config = small_config();
   config.sequences_max = 1;
