@@ -27,7 +27,7 @@ RUST_FOLDERS = {"text"}
 THIRD_PARTY = {
     "boost/asio": {"client", "server"},
     "boost/beast": {"client", "server"},
-    "boost/json": {"text", "media", "weights", "api", "client", "load", "server", "apps"},
+    "boost/json": {"text", "media", "weights", "api", "client", "load", "server", "validate", "apps"},
     "CLI/": {"apps"},
     "benchmark/": {"bench"},
     "spdlog/": {"server", "apps"},

@@ -1,133 +1,210 @@
 #include "apps/validate.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
-#include <boost/json/value_from.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "apps/console.h"
 #include "apps/embedded_model.h"
 #include "apps/model_loader.h"
 #include "apps/progress_bar.h"
+#include "apps/validate_options.h"
+#include "apps/validate_server.h"
+#include "apps/version.h"
 #include "base/clock.h"
-#include "engine/exactness.h"
+#include "kernels/kernel_table.h"
+#include "kernels/select.h"
+#include "platform/atomic_file.h"
+#include "platform/memory_use.h"
+#include "validate/artifact_check.h"
+#include "validate/check_list.h"
+#include "validate/engine_checks.h"
+#include "validate/golden_check.h"
+#include "validate/kernel_checks.h"
+#include "validate/report_formats.h"
 
 namespace sluice::apps {
 namespace {
 
-namespace json = boost::json;
+using validate::Check;
+using validate::CheckRun;
+using validate::Report;
 
 constexpr std::int64_t kStepTokens = 256;  // rows of one forward pass at most
+constexpr std::int64_t kCutTokens = 200;   // three blocks and a rest
+const std::vector<std::string_view> kModelChecks{"isa", "cuts", "batch", "reset", "golden"};
 
-struct ValidateOptions {
-  RuntimeOptions runtime;
-  ExactnessOptions exactness;
-  std::int64_t memory_mib = 2048;
-  std::int64_t long_tokens = 4096;
-  bool only_exactness = false;  // not the state reset
-  bool json = false;
-};
-
-// What the checks found. pass: of all that were made.
-struct Findings {
-  ExactnessReport exactness;
-  double exactness_seconds = 0.0;
-  std::optional<std::vector<std::string>> reset_differences;  // none: not checked
-  double reset_seconds = 0.0;
-
-  bool pass() const {
-    return exactness.difference_count == 0 && (!reset_differences || reset_differences->empty());
+std::vector<validate::Fact> machine_facts(const RuntimeOptions& options) {
+  const CpuFeatures cpu = detect_cpu_features();
+  std::string supported;
+  for (const kernels::KernelTable* table : kernels::supported_tables(cpu)) {
+    supported += fmt::format("{}{}", supported.empty() ? "" : ", ", table->name);
   }
-};
-
-void print_differences(const std::vector<std::string>& differences) {
-  for (const std::string& difference : differences) {
-    fmt::print("  DIFFERENT: {}\n", difference);
+  const int threads = options.threads == 0 ? available_cpus() : static_cast<int>(options.threads);
+  std::vector<validate::Fact> facts{
+      {"CPU", cpu.vendor_model}, {"kernels", supported}, {"threads", std::to_string(threads)}};
+  if (const std::optional<std::size_t> memory = available_memory()) {
+    facts.push_back({"free memory", format_bytes(*memory)});
   }
+  return facts;
 }
 
-void print_text(const Findings& findings, std::int64_t long_tokens) {
-  const ExactnessReport& report = findings.exactness;
-  fmt::print("exactness: {} answers compared with the same request alone, {} differ; {:.1f} s\n",
-             report.compared, report.difference_count, findings.exactness_seconds);
-  fmt::print("  {} tokens generated, {} cancelled, at most {} at once, {} preemptions\n",
-             report.tokens, report.cancelled, report.running_max, report.preemptions);
-  fmt::print("  {} prompt tokens, {} of them reused, {} evictions\n", report.prompt_tokens,
-             report.reused_tokens, report.evictions);
-  print_differences(report.differences);
-  if (findings.reset_differences) {
-    fmt::print("state reset: short and long ({} tokens) in turns, {} of 8 differ; {:.1f} s\n",
-               long_tokens, findings.reset_differences->size(), findings.reset_seconds);
-    print_differences(*findings.reset_differences);
-  }
-  fmt::print("{}\n", findings.pass() ? "pass" : "FAIL");
+void add_model_facts(LoadedModel& loaded, const ModelConfig& config, Report& report) {
+  const auto linear = std::ranges::count(config.layer_types, LayerType::linear_attention);
+  report.model.insert(
+      report.model.end(),
+      {{"type", config.model_type},
+       {"layers", fmt::format("{}, of which {} linear", config.num_hidden_layers, linear)},
+       {"hidden, vocabulary", fmt::format("{}, {}", config.hidden_size, config.vocab_size)},
+       {"context", fmt::format("{} tokens", config.max_position_embeddings)},
+       {"weights", fmt::format("{}, {}", to_string(loaded.preset()),
+                               format_bytes(loaded.model().weight_bytes()))},
+       {"kernels used", std::string(loaded.table().name)}});
 }
 
-void print_json(const Findings& findings, std::int64_t long_tokens) {
-  const ExactnessReport& report = findings.exactness;
-  json::object object{{"pass", findings.pass()},
-                      {"exactness",
-                       {{"compared", report.compared},
-                        {"differences", report.difference_count},
-                        {"examples", json::value_from(report.differences)},
-                        {"cancelled", report.cancelled},
-                        {"tokens", report.tokens},
-                        {"prompt_tokens", report.prompt_tokens},
-                        {"reused_tokens", report.reused_tokens},
-                        {"preemptions", report.preemptions},
-                        {"evictions", report.evictions},
-                        {"running_max", report.running_max},
-                        {"seconds", findings.exactness_seconds}}}};
-  if (findings.reset_differences) {
-    object["state_reset"] = {{"long_tokens", long_tokens},
-                             {"differences", findings.reset_differences->size()},
-                             {"examples", json::value_from(*findings.reset_differences)},
-                             {"seconds", findings.reset_seconds}};
-  }
-  fmt::print("{}\n", json::serialize(object));
-}
-
-Result<Findings> run_checks(Qwen3_5& model, const ValidateOptions& options) {
-  ExactnessOptions exactness = options.exactness;
-  exactness.memory_max = static_cast<std::size_t>(options.memory_mib) << 20;
-  const SteadyClock clock;
-  Findings findings;
-  const Clock::TimePoint begin = clock.now();
-  {
+// The checks that compute with the model in this process.
+void check_model(CheckRun& run, LoadedModel& loaded, const ValidateOptions& options,
+                 const std::optional<validate::Golden>& golden) {
+  const std::uint64_t seed = options.exactness.seed;
+  run.run("isa", [&](Check& check) {
+    return validate::check_isa({.model = loaded.model(),
+                                .checkpoint = loaded.checkpoint(),
+                                .table = loaded.table(),
+                                .pool = loaded.pool()},
+                               seed, check);
+  });
+  run.run("cuts", [&](Check& check) {
+    return validate::check_cuts(loaded.model(), kCutTokens, seed, check);
+  });
+  run.run("batch", [&](Check& check) {
     ProgressBar bar("comparing", "answers", !options.runtime.quiet);
+    const ExactnessOptions& exactness = options.exactness;
     const auto total = static_cast<std::size_t>(exactness.rounds * exactness.requests);
-    findings.exactness = SLUICE_TRY(check_exactness(model, exactness, [&](std::int64_t compared) {
-      bar.update(static_cast<std::size_t>(compared), total);
-    }));
-  }
-  const Clock::TimePoint between = clock.now();
-  findings.exactness_seconds = seconds_between(begin, between);
-  if (!options.only_exactness) {
-    findings.reset_differences =
-        SLUICE_TRY(check_state_reset(model, options.long_tokens, exactness.seed));
-    findings.reset_seconds = seconds_between(between, clock.now());
-  }
-  return findings;
+    return validate::check_batch(
+        loaded.model(), exactness,
+        [&](std::int64_t compared) { bar.update(static_cast<std::size_t>(compared), total); },
+        check);
+  });
+  run.run("reset", [&](Check& check) {
+    return validate::check_reset(loaded.model(), options.long_tokens, seed, check);
+  });
+  run.run("golden", [&](Check& check) -> Result<void> {
+    if (!golden) {
+      check.skip("no --golden FILE");
+      return {};
+    }
+    return validate::check_golden(loaded.model(), *golden, check);
+  });
 }
 
-Result<int> run_validate(const ValidateOptions& options) {
-  const std::filesystem::path directory = options.runtime.model.empty()
-                                              ? SLUICE_TRY(find_embedded_model())
-                                              : std::filesystem::path(options.runtime.model);
+// The model is opened, checked and gone again when this returns. Errors: it cannot be opened, and
+// no check was there to say so.
+Result<void> run_local_checks(CheckRun& run, const std::filesystem::path& directory,
+                              const ValidateOptions& options) {
+  run.run("artifact", [&](Check& check) {
+    const int threads =
+        options.runtime.threads == 0 ? available_cpus() : static_cast<int>(options.runtime.threads);
+    ThreadPool pool(threads);
+    return validate::check_artifact(directory, pool, check);
+  });
+  if (run.report().count(validate::Outcome::fail) > 0) {
+    for (const std::string_view id : kModelChecks) {
+      run.skip(id, "the model files are broken");
+    }
+    return {};
+  }
+  if (!run.wants_any(kModelChecks)) {
+    return {};
+  }
   const ModelConfig config = SLUICE_TRY(load_model_config(directory));
   SLUICE_TRY(check_context(options.long_tokens, config));
+  std::optional<validate::Golden> golden;
+  if (!options.golden.empty()) {
+    golden = SLUICE_TRY(validate::load_golden(options.golden, config.vocab_size));
+  }
   const std::unique_ptr<LoadedModel> loaded = SLUICE_TRY(LoadedModel::load(
       directory, config, options.runtime,
       {.step_tokens_max = kStepTokens, .step_logit_rows_max = kExactnessSequencesMax}));
-  const Findings findings = SLUICE_TRY(run_checks(loaded->model(), options));
-  options.json ? print_json(findings, options.long_tokens)
-               : print_text(findings, options.long_tokens);
-  return findings.pass() ? kExitSuccess : kExitError;
+  add_model_facts(*loaded, config, run.report());
+  check_model(run, *loaded, options, golden);
+  return {};
+}
+
+Result<void> write_file(const std::string& path, const std::string& text) {
+  const std::unique_ptr<AtomicFile> file = SLUICE_TRY(AtomicFile::create(path));
+  SLUICE_TRY(file->write(std::as_bytes(std::span(text))));
+  return file->commit();
+}
+
+Result<void> write_reports(const Report& report, const ValidateOptions& options) {
+  if (options.json == "-") {
+    fmt::print("{}\n", validate::to_json(report));
+  } else if (!options.json.empty()) {
+    SLUICE_TRY(write_file(options.json, validate::to_json(report) + "\n"));
+  }
+  if (!options.html.empty()) {
+    SLUICE_TRY(write_file(options.html, validate::to_html(report)));
+  }
+  return {};
+}
+
+int print_list() {
+  for (const validate::CheckInfo& info : validate::all_checks()) {
+    fmt::print("{:<9} {:<6} {}: {}\n", info.id, info.needs_server ? "server" : "model", info.title,
+               info.proves);
+  }
+  return kExitSuccess;
+}
+
+Result<int> run_validate(const ValidateOptions& given) {
+  ValidateOptions options = given;
+  if (options.list) {
+    return print_list();
+  }
+  apply_defaults(options);
+  std::vector<std::string> chosen = SLUICE_TRY(validate::choose_checks(options.only, options.skip));
+  const bool text = options.json != "-";
+  const SteadyClock clock;
+  Report report{.version = version(),
+                .subject = options.url,
+                .begun = fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::gmtime(std::time(nullptr))),
+                .machine = machine_facts(options.runtime),
+                .model = {},
+                .checks = {},
+                .plots = {},
+                .bars = {}};
+  CheckRun run(report, std::move(chosen), clock, [text](const Check& check) {
+    if (text) {
+      fmt::print("{}", validate::to_text(check));
+      (void)std::fflush(stdout);
+    }
+  });
+  if (options.url.empty()) {
+    const std::filesystem::path directory = options.runtime.model.empty()
+                                                ? SLUICE_TRY(find_embedded_model())
+                                                : std::filesystem::path(options.runtime.model);
+    report.subject = directory.string();
+    SLUICE_TRY(run_local_checks(run, directory, options));
+    SLUICE_TRY(run_checks_on_child(run, directory, options));
+  } else {
+    SLUICE_TRY(run_checks_on_url(run, options));
+  }
+  if (text) {
+    fmt::print("{}", validate::verdict_text(report));
+  }
+  SLUICE_TRY(write_reports(report, options));
+  return report.pass() ? kExitSuccess : kExitError;
 }
 
 }  // namespace
@@ -135,42 +212,8 @@ Result<int> run_validate(const ValidateOptions& options) {
 void add_validate_command(CLI::App& program, Action& action) {
   auto options = std::make_shared<ValidateOptions>();
   CLI::App* command = program.add_subcommand(
-      "validate", "Check that answers are the same whatever else the engine does");
-  add_runtime_options(*command, options->runtime, false);
-  command->add_flag("--exactness", options->only_exactness,
-                    "Only this check: random, mixed, cancelled, preempted and cached requests "
-                    "against the same requests alone, bit for bit");
-  check_integer(*command
-                     ->add_option("--long", options->long_tokens,
-                                  "Prompt tokens of the long sequence of the state-reset check")
-                     ->type_name("N")
-                     ->capture_default_str(),
-                {128, kPromptTokensMax});
-  check_integer(*command->add_option("--rounds", options->exactness.rounds, "Engines to try")
-                     ->type_name("N")
-                     ->capture_default_str(),
-                {1, 1000000});
-  check_integer(
-      *command->add_option("--requests", options->exactness.requests, "Requests to each of them")
-           ->type_name("N")
-           ->capture_default_str(),
-      {1, 10000});
-  check_integer(*command
-                     ->add_option("--prompt-tokens", options->exactness.prompt_tokens_max,
-                                  "Tokens of the longest shared beginning of prompts")
-                     ->type_name("N")
-                     ->capture_default_str(),
-                {1, 900});
-  check_integer(*command->add_option("--seed", options->exactness.seed, "Of the random programs")
-                     ->type_name("N")
-                     ->capture_default_str(),
-                {0, std::int64_t{1} << 53});
-  check_integer(
-      *command->add_option("--memory", options->memory_mib, "MiB an engine may plan for sequences")
-           ->type_name("N")
-           ->capture_default_str(),
-      {1, std::int64_t{1} << 24});
-  command->add_flag("--json", options->json, "The report as one JSON object");
+      "validate", "Check files, arithmetic, cache and server of a model; write a report");
+  add_validate_options(*command, *options);
   command->callback([options, &action] { action = [options] { return run_validate(*options); }; });
 }
 

@@ -1,0 +1,64 @@
+#include "validate/lone_sequence.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <random>
+
+#include "base/checked_math.h"
+
+namespace sluice::validate {
+
+Result<LoneSequence> LoneSequence::create(Qwen3_5& model, std::int64_t tokens_max) {
+  LoneSequence sequence(model);
+  const CacheLayout& layout = model.cache_layout();
+  const std::int64_t blocks = ceil_div(tokens_max, kKvBlockTokens);
+  sequence.kv_ =
+      SLUICE_TRY(AlignedBuffer::allocate(static_cast<std::size_t>(blocks) * layout.kv_block_bytes));
+  sequence.state_ = SLUICE_TRY(AlignedBuffer::allocate(layout.state_slot_bytes));
+  sequence.block_table_.resize(static_cast<std::size_t>(blocks));
+  std::iota(sequence.block_table_.begin(), sequence.block_table_.end(), 0);
+  return sequence;
+}
+
+void LoneSequence::forward(std::span<const TokenId> token_ids, std::span<const std::int32_t> rows,
+                           std::vector<float>& logits) {
+  const auto count = static_cast<std::int64_t>(token_ids.size());
+  rope_positions_.clear();
+  for (int axis = 0; axis < 3; ++axis) {  // text: all three axes count alike
+    for (std::int64_t i = 0; i < count; ++i) {
+      rope_positions_.push_back(static_cast<std::int32_t>(position_ + i));
+    }
+  }
+  const auto blocks = static_cast<std::size_t>(ceil_div(position_ + count, kKvBlockTokens));
+  const SequenceSlice slice{.position = position_,
+                            .token_begin = 0,
+                            .token_count = count,
+                            .block_table = std::span(block_table_).first(blocks),
+                            .state_slot = 0};
+  const ForwardBatch batch{.token_ids = token_ids,
+                           .rope_positions = rope_positions_,
+                           .sequences = std::span(&slice, 1),
+                           .logit_rows = rows};
+  const std::size_t before = logits.size();
+  logits.resize(before + rows.size() * static_cast<std::size_t>(model_->config().vocab_size));
+  model_->forward(batch, {.kv_blocks = kv_.data(), .state_slots = state_.data()},
+                  std::span(logits).subspan(before));
+  position_ += count;
+}
+
+std::vector<TokenId> made_up_tokens(std::int64_t count, std::int64_t vocab_size,
+                                    std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<TokenId> ids(static_cast<std::size_t>(count));
+  for (TokenId& id : ids) {
+    id = static_cast<TokenId>(random() % static_cast<std::uint64_t>(vocab_size));
+  }
+  return ids;
+}
+
+TokenId likeliest(std::span<const float> logits) {
+  return static_cast<TokenId>(std::ranges::max_element(logits) - logits.begin());
+}
+
+}  // namespace sluice::validate
