@@ -41,7 +41,7 @@ void take_count(const json::value& from, std::string_view name, std::int64_t& co
 // Puts the chunks of one stream together.
 class ChatStream {
  public:
-  ChatStream(ChatReply& reply, const Clock& clock)
+  ChatStream(ChatAnswer& reply, const Clock& clock)
       : reply_(reply), clock_(clock), begin_(clock.now()) {}
 
   double seconds() const { return seconds_between(begin_, clock_.now()); }
@@ -165,18 +165,18 @@ class ChatStream {
     reply_.chunk_seconds.push_back(now);
   }
 
-  ChatReply& reply_;
+  ChatAnswer& reply_;
   const Clock& clock_;
   Clock::TimePoint begin_;
 };
 
 }  // namespace
 
-Result<ChatReply> ask_chat(HttpClient& client, json::object body, const Clock& clock) {
+Result<ChatAnswer> ask_chat(HttpClient& client, json::object body, const Clock& clock) {
   body["stream"] = true;
   body["stream_options"] = json::object{{"include_usage", true}};
   const std::string sent = json::serialize(body);
-  ChatReply reply;
+  ChatAnswer reply;
   ChatStream stream(reply, clock);
   Result<void> taken;
   const HttpClient::Reply answer =

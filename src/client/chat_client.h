@@ -14,7 +14,7 @@
 
 namespace sluice {
 
-struct ChatReply {
+struct ChatAnswer {
   int status = 200;
   std::string error;  // the server's message, of a refusal or of an error inside the stream
 
@@ -36,10 +36,10 @@ struct ChatReply {
 };
 
 // Sends `body` with stream and stream_options.include_usage set, and reads the first choice.
-// A refusal (4xx, 5xx) is a ChatReply with that status; an error inside the stream one with the
+// A refusal (4xx, 5xx) is a ChatAnswer with that status; an error inside the stream one with the
 // status it names (500 if none) and what had come before. Errors: those of HttpClient, corrupt_data
 // for what is no chat.completion.chunk, io for a stream that ends without a finish_reason.
-Result<ChatReply> ask_chat(HttpClient& client, boost::json::object body, const Clock& clock);
+Result<ChatAnswer> ask_chat(HttpClient& client, boost::json::object body, const Clock& clock);
 
 // The message of an error reply: error.message, error, message or detail, else the body's
 // beginning.

@@ -37,13 +37,13 @@ std::string delta(const std::string& members, const std::string& rest = "") {
   return R"({"choices":[{"index":0,"delta":{)" + members + "}" + rest + "}]}";
 }
 
-Result<ChatReply> ask(const std::string& answer, bool hangs_up = false) {
+Result<ChatAnswer> ask(const std::string& answer, bool hangs_up = false) {
   const TestHttpServer server({{{answer}, hangs_up}});
   HttpClient client(parse_server_url(server.url()).value(), {});
   return ask_chat(client, {{"messages", boost::json::array()}}, CountingClock());
 }
 
-Result<ChatReply> ask_stream(const std::vector<std::string>& data) {
+Result<ChatAnswer> ask_stream(const std::vector<std::string>& data) {
   return ask(TestHttpServer::stream(events(data)));
 }
 
