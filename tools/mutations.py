@@ -27,7 +27,7 @@ class Mutation:
     before: str
     after: str
     program: str
-    test: str
+    test: str  # a filter of GoogleTest; of the program sluice: its arguments
 
 
 MUTATIONS = [
@@ -119,17 +119,39 @@ MUTATIONS = [
     Mutation("salt-forgotten", "src/cache/prefix_tree.cpp",
              "roots_.try_emplace(std::string(salt), 0)", "roots_.try_emplace(std::string(salt.substr(0, 0)), 0)",
              "cache_test", "*SaltsNeverMeet*"),
+    # What `sluice validate` must find by itself, without any test.
+    Mutation("validate-stale-conv-history", "src/ops/gated_delta.cpp",
+             "const std::int64_t source = rows + row - kHistory;",
+             "const std::int64_t source = std::max<std::int64_t>(0, rows + row - kHistory);",
+             "sluice", "validate tests/goldens/tiny08 --only cuts --quiet"),
+    Mutation("validate-wrong-state-restored", "src/cache/hybrid_cache.cpp",
+             "std::copy_n(slot(*tree_.checkpoint(match.node)), shape_.slot_bytes, state);",
+             "std::fill_n(state, shape_.slot_bytes, std::byte{0});",
+             "sluice", "validate tests/goldens/tiny08 --only batch --rounds 3 --quiet"),
+    Mutation("validate-swapped-layers", "src/model/qwen3_5.cpp",
+             'prefix + "layers." + std::to_string(i) + ".", layout.layer_offset[i], loader',
+             'prefix + "layers." + std::to_string(i < 2 ? 1 - i : i) + ".", layout.layer_offset[i], loader',
+             "sluice", "validate tests/goldens/hf_flat --only golden --golden tests/goldens/validation_hf_flat.json --quiet"),
 ]
 
 
 def run(*command):
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT)
 
 
 def build(program):
     done = run("ninja", "-C", str(BUILD), program)
     if done.returncode != 0:
         sys.exit(f"build of {program} failed:\n{done.stdout[-3000:]}")
+
+
+def passes(program, tests):
+    """Whether all of these tests of the program do."""
+    if program == "sluice":
+        commands = [[*test.split()] for test in tests]
+    else:
+        commands = [[f"--gtest_filter={':'.join(tests)}"]]
+    return all(run(str(BUILD / program), *arguments).returncode == 0 for arguments in commands)
 
 
 def prepare():
@@ -153,7 +175,7 @@ def caught(mutation):
     path.write_text(original.replace(mutation.before, mutation.after))
     try:
         build(mutation.program)
-        return run(str(BUILD / mutation.program), f"--gtest_filter={mutation.test}").returncode != 0
+        return not passes(mutation.program, [mutation.test])
     finally:
         path.write_text(original)
 
@@ -175,8 +197,7 @@ def main():
     prepare()
     for program in sorted({m.program for m in chosen}):
         build(program)
-        tests = ":".join(sorted({m.test for m in chosen if m.program == program}))
-        if run(str(BUILD / program), f"--gtest_filter={tests}").returncode != 0:
+        if not passes(program, sorted({m.test for m in chosen if m.program == program})):
             sys.exit(f"{program} fails without any mutation")
     missed = 0
     for m in chosen:

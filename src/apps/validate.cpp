@@ -22,6 +22,7 @@
 #include "apps/validate_options.h"
 #include "apps/validate_server.h"
 #include "apps/version.h"
+#include "base/checked_math.h"
 #include "base/clock.h"
 #include "kernels/kernel_table.h"
 #include "kernels/select.h"
@@ -42,7 +43,8 @@ using validate::CheckRun;
 using validate::Report;
 
 constexpr std::int64_t kStepTokens = 256;  // rows of one forward pass at most
-constexpr std::int64_t kCutTokens = 200;   // three blocks and a rest
+constexpr std::int64_t kPlanTokens = 32768;
+constexpr std::int64_t kCutTokens = 200;  // three blocks and a rest
 const std::vector<std::string_view> kModelChecks{"isa", "cuts", "batch", "reset", "golden"};
 
 std::vector<validate::Fact> machine_facts(const RuntimeOptions& options) {
@@ -71,6 +73,18 @@ void add_model_facts(LoadedModel& loaded, const ModelConfig& config, Report& rep
        {"weights", fmt::format("{}, {}", to_string(loaded.preset()),
                                format_bytes(loaded.model().weight_bytes()))},
        {"kernels used", std::string(loaded.table().name)}});
+}
+
+// What the model holds, and what one sequence of `tokens` takes beside it.
+validate::StackedBar memory_plan(const Qwen3_5& model, std::int64_t tokens) {
+  const CacheLayout& layout = model.cache_layout();
+  const std::int64_t blocks = ceil_div(tokens, kKvBlockTokens);
+  return {
+      .title = fmt::format("Memory: the model and one sequence of {} tokens", tokens),
+      .parts = {{"weights", static_cast<double>(model.weight_bytes())},
+                {"workspace", static_cast<double>(model.workspace_bytes())},
+                {"KV", static_cast<double>(blocks) * static_cast<double>(layout.kv_block_bytes)},
+                {"state", static_cast<double>(layout.state_slot_bytes)}}};
 }
 
 // The checks that compute with the model in this process.
@@ -137,26 +151,45 @@ Result<void> run_local_checks(CheckRun& run, const std::filesystem::path& direct
       directory, config, options.runtime,
       {.step_tokens_max = kStepTokens, .step_logit_rows_max = kExactnessSequencesMax}));
   add_model_facts(*loaded, config, run.report());
+  run.report().bars.push_back(
+      memory_plan(loaded->model(), std::min(kPlanTokens, config.max_position_embeddings)));
   check_model(run, *loaded, options, golden);
   return {};
 }
 
-Result<void> write_file(const std::string& path, const std::string& text) {
-  const std::unique_ptr<AtomicFile> file = SLUICE_TRY(AtomicFile::create(path));
+// The files to write, made before anything is checked: a wrong path is not found at the end of an
+// hour.
+struct Outputs {
+  std::unique_ptr<AtomicFile> json;  // null: none, or stdout
+  std::unique_ptr<AtomicFile> html;
+};
+
+Result<Outputs> open_outputs(const ValidateOptions& options) {
+  Outputs outputs;
+  if (!options.json.empty() && options.json != "-") {
+    outputs.json = SLUICE_TRY(AtomicFile::create(options.json));
+  }
+  if (!options.html.empty()) {
+    outputs.html = SLUICE_TRY(AtomicFile::create(options.html));
+  }
+  return outputs;
+}
+
+Result<void> write_file(AtomicFile* file, const std::string& text) {
+  if (file == nullptr) {
+    return {};
+  }
   SLUICE_TRY(file->write(std::as_bytes(std::span(text))));
   return file->commit();
 }
 
-Result<void> write_reports(const Report& report, const ValidateOptions& options) {
+Result<void> write_reports(const Report& report, const ValidateOptions& options,
+                           const Outputs& outputs) {
   if (options.json == "-") {
     fmt::print("{}\n", validate::to_json(report));
-  } else if (!options.json.empty()) {
-    SLUICE_TRY(write_file(options.json, validate::to_json(report) + "\n"));
   }
-  if (!options.html.empty()) {
-    SLUICE_TRY(write_file(options.html, validate::to_html(report)));
-  }
-  return {};
+  SLUICE_TRY(write_file(outputs.json.get(), validate::to_json(report) + "\n"));
+  return write_file(outputs.html.get(), validate::to_html(report));
 }
 
 int print_list() {
@@ -174,6 +207,7 @@ Result<int> run_validate(const ValidateOptions& given) {
   }
   apply_defaults(options);
   std::vector<std::string> chosen = SLUICE_TRY(validate::choose_checks(options.only, options.skip));
+  const Outputs outputs = SLUICE_TRY(open_outputs(options));
   const bool text = options.json != "-";
   const SteadyClock clock;
   Report report{.version = version(),
@@ -203,7 +237,7 @@ Result<int> run_validate(const ValidateOptions& given) {
   if (text) {
     fmt::print("{}", validate::verdict_text(report));
   }
-  SLUICE_TRY(write_reports(report, options));
+  SLUICE_TRY(write_reports(report, options, outputs));
   return report.pass() ? kExitSuccess : kExitError;
 }
 

@@ -18,9 +18,9 @@
 namespace sluice::apps {
 namespace {
 
+using validate::AskedServer;
 using validate::Check;
 using validate::CheckRun;
-using validate::ServerUnderTest;
 
 constexpr std::int64_t kContextSpare = 512;  // beyond the longest text that is asked about
 constexpr std::int64_t kRatesContext = 4096;
@@ -45,8 +45,7 @@ bool files_are_broken(const validate::Report& report) {
   });
 }
 
-Result<void> run_server_checks(CheckRun& run, ServerUnderTest& server,
-                               const ValidateOptions& options) {
+Result<void> run_server_checks(CheckRun& run, AskedServer& server, const ValidateOptions& options) {
   validate::Report& report = run.report();
   report.model.insert(report.model.end(), server.facts().begin(), server.facts().end());
   const validate::ServerCheckOptions checks{
@@ -107,14 +106,13 @@ Result<void> run_checks_on_child(CheckRun& run, const std::filesystem::path& dir
   }
   const std::unique_ptr<ServeChild> child =
       SLUICE_TRY(ServeChild::start(serve_arguments(directory, config, options)));
-  ServerUnderTest server = SLUICE_TRY(ServerUnderTest::connect(child->url(), "", run.clock()));
+  AskedServer server = SLUICE_TRY(AskedServer::connect(child->url(), "", run.clock()));
   return run_server_checks(run, server, options);
 }
 
 Result<void> run_checks_on_url(CheckRun& run, const ValidateOptions& options) {
   skip_all(run, false, "needs the model in this process");
-  ServerUnderTest server =
-      SLUICE_TRY(ServerUnderTest::connect(options.url, options.api_key, run.clock()));
+  AskedServer server = SLUICE_TRY(AskedServer::connect(options.url, options.api_key, run.clock()));
   return run_server_checks(run, server, options);
 }
 

@@ -106,8 +106,8 @@ std::vector<Case> make_cases(FillerText& filler, std::int64_t tokens) {
 // One row of the table, and what is wrong with it.
 struct Comparison {
   std::string name;
-  const ChatReply& cold;
-  const ChatReply& warm;
+  const ChatAnswer& cold;
+  const ChatAnswer& warm;
   std::int64_t computed_max = 0;
 };
 
@@ -130,14 +130,14 @@ void add_row(const Comparison& at, bool is_sluice, Check& check) {
   }
 }
 
-Result<void> compare_case(ServerUnderTest& server, const Case& one, Check& check) {
+Result<void> compare_case(AskedServer& server, const Case& one, Check& check) {
   const std::string salt = server.fresh_salt();
-  const ChatReply cold = SLUICE_TRY(
+  const ChatAnswer cold = SLUICE_TRY(
       server.ask({.messages = one.measured, .tools = one.tools, .salt = server.fresh_salt()}));
   for (const json::array& messages : one.before) {
     SLUICE_TRY(server.ask({.messages = messages, .tools = one.tools, .salt = salt}));
   }
-  const ChatReply warm =
+  const ChatAnswer warm =
       SLUICE_TRY(server.ask({.messages = one.measured, .tools = one.tools, .salt = salt}));
   add_row({.name = one.name, .cold = cold, .warm = warm, .computed_max = one.computed_max},
           server.is_sluice(), check);
@@ -145,10 +145,10 @@ Result<void> compare_case(ServerUnderTest& server, const Case& one, Check& check
 }
 
 // `count` questions to one system prompt at the same time, each against itself alone and cold.
-Result<void> compare_together(ServerUnderTest& server, const json::object& system, int count,
+Result<void> compare_together(AskedServer& server, const json::object& system, int count,
                               Check& check) {
   std::vector<Question> questions;
-  std::vector<ChatReply> cold;
+  std::vector<ChatAnswer> cold;
   const std::string salt = server.fresh_salt();
   for (int i = 0; i < count; ++i) {
     const std::string text = fmt::format("What is the word number {}?", i + 1);
@@ -158,7 +158,7 @@ Result<void> compare_together(ServerUnderTest& server, const json::object& syste
     questions.push_back(std::move(question));
   }
   SLUICE_TRY(server.ask({.messages = {system, message("user", "Hello")}, .salt = salt}));
-  std::vector<std::optional<Result<ChatReply>>> warm(questions.size());
+  std::vector<std::optional<Result<ChatAnswer>>> warm(questions.size());
   {
     std::vector<std::jthread> askers;
     for (std::size_t i = 0; i < questions.size(); ++i) {
@@ -169,7 +169,7 @@ Result<void> compare_together(ServerUnderTest& server, const json::object& syste
     }
   }
   for (std::size_t i = 0; i < questions.size(); ++i) {
-    const ChatReply answer = SLUICE_TRY(std::move(*warm[i]));
+    const ChatAnswer answer = SLUICE_TRY(std::move(*warm[i]));
     add_row({.name = fmt::format("{} of {} at once", i + 1, count),
              .cold = cold[i],
              .warm = answer,
@@ -181,7 +181,7 @@ Result<void> compare_together(ServerUnderTest& server, const json::object& syste
 
 }  // namespace
 
-Result<void> check_cache(ServerUnderTest& server, const ServerCheckOptions& options, Check& check) {
+Result<void> check_cache(AskedServer& server, const ServerCheckOptions& options, Check& check) {
   check.table = Table{.columns = {"prompt", "tokens", "reused", "at least", "cold", "warm",
                                   "times faster", "equal"},
                       .rows = {}};

@@ -28,13 +28,13 @@ const Words kEnds{"because it was late", "but nobody knew why", "and then went h
 
 }  // namespace
 
-Result<double> FillerText::measure(ServerUnderTest& server) {
+Result<double> FillerText::measure(AskedServer& server) {
   FillerText filler(1, kFirstGuess);
   std::int64_t counted[2] = {0, 0};
   const std::string text = filler.tokens(kMeasuredTokens);
   const std::string twice = text + " " + text;
   for (int i = 0; i < 2; ++i) {
-    const ChatReply reply =
+    const ChatAnswer reply =
         SLUICE_TRY(server.ask({.messages = {message("user", i == 0 ? text : twice)},
                                .salt = server.fresh_salt(),
                                .tokens_max = 1}));

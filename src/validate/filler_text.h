@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "validate/server_under_test.h"
+#include "validate/asked_server.h"
 
 namespace sluice::validate {
 
@@ -20,7 +20,7 @@ class FillerText {
       : random_(seed), bytes_per_token_(bytes_per_token) {}
 
   // Asks the server how long its tokens are. Error corrupt_data: it does not count them.
-  static Result<double> measure(ServerUnderTest& server);
+  static Result<double> measure(AskedServer& server);
 
   // Whole sentences of about that many tokens.
   std::string tokens(std::int64_t count);

@@ -49,10 +49,10 @@ class Hay {
             .tokens_max = 32};
   }
 
-  bool is_found(std::size_t fact, const ChatReply& reply) const {
+  bool is_found(std::size_t fact, const ChatAnswer& reply) const {
     return reply.text.find(facts_[fact].value) != std::string::npos;
   }
-  std::string wanted(std::size_t fact, const ChatReply& reply) const {
+  std::string wanted(std::size_t fact, const ChatAnswer& reply) const {
     return fmt::format("the {} is {}, the answer was: {}", facts_[fact].key, facts_[fact].value,
                        reply.text.substr(0, 120));
   }
@@ -64,7 +64,7 @@ class Hay {
 
 }  // namespace
 
-Result<void> check_needles(ServerUnderTest& server, const ServerCheckOptions& options,
+Result<void> check_needles(AskedServer& server, const ServerCheckOptions& options,
                            const std::vector<std::int64_t>& lengths, Check& check) {
   check.table = Table{.columns = {"tokens", "first", "second", "reused", "cold", "warm", "equal"},
                       .rows = {}};
@@ -80,9 +80,9 @@ Result<void> check_needles(ServerUnderTest& server, const ServerCheckOptions& op
     const Hay hay(options.seed + static_cast<std::uint64_t>(length), length - kSpareTokens,
                   options.bytes_per_token);
     const std::string salt = server.fresh_salt();
-    const ChatReply first = SLUICE_TRY(server.ask(hay.question(0, salt, server.is_sluice())));
-    const ChatReply second = SLUICE_TRY(server.ask(hay.question(1, salt, server.is_sluice())));
-    const ChatReply cold =
+    const ChatAnswer first = SLUICE_TRY(server.ask(hay.question(0, salt, server.is_sluice())));
+    const ChatAnswer second = SLUICE_TRY(server.ask(hay.question(1, salt, server.is_sluice())));
+    const ChatAnswer cold =
         SLUICE_TRY(server.ask(hay.question(1, server.fresh_salt(), server.is_sluice())));
     const bool equal = essence(second) == essence(cold);
     const bool found_first = hay.is_found(0, first);

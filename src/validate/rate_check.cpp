@@ -50,7 +50,7 @@ StackedBar memory_of(std::string_view metrics) {
 }
 
 // Tokens per second after the first; 0 when there were too few.
-double decode_rate(const ChatReply& reply) {
+double decode_rate(const ChatAnswer& reply) {
   if (reply.chunk_seconds.size() < kChunksMin || reply.completion_tokens < 2) {
     return 0.0;
   }
@@ -60,7 +60,7 @@ double decode_rate(const ChatReply& reply) {
 
 }  // namespace
 
-Result<void> check_rates(ServerUnderTest& server, const ServerCheckOptions& options, Check& check,
+Result<void> check_rates(AskedServer& server, const ServerCheckOptions& options, Check& check,
                          std::vector<Plot>& plots, std::vector<StackedBar>& bars) {
   check.table = Table{.columns = {"prompt tokens", "prefill tokens/s", "decode tokens/s",
                                   "first token, cold", "first token, warm"},
@@ -81,8 +81,8 @@ Result<void> check_rates(ServerUnderTest& server, const ServerCheckOptions& opti
                             .salt = server.fresh_salt(),
                             .tokens_max = kAnswerTokens,
                             .to_the_end = true};
-    const ChatReply cold = SLUICE_TRY(server.ask(question));
-    const ChatReply warm = SLUICE_TRY(server.ask(question));
+    const ChatAnswer cold = SLUICE_TRY(server.ask(question));
+    const ChatAnswer warm = SLUICE_TRY(server.ask(question));
     const auto tokens = static_cast<double>(cold.prompt_tokens);
     const double first = first_seconds(cold);
     const double rate = first > 0 ? tokens / first : 0.0;

@@ -25,7 +25,7 @@ body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.55 s
 main { max-width: 62rem; margin: 0 auto; padding: 2.5rem 1.25rem 4rem; }
 h1 { font-size: 1.75rem; font-weight: 600; letter-spacing: -.01em; margin: 0; }
 h2 { font-size: 1.2rem; font-weight: 600; margin: 3rem 0 1rem; }
-h3 { font-size: 1.05rem; font-weight: 600; margin: 0; }
+h3 { font-size: 1.05rem; font-weight: 600; margin: 0; } h3::first-letter { text-transform: uppercase; }
 .top { display: flex; flex-wrap: wrap; gap: .75rem 1.25rem; align-items: center; }
 .tag { display: inline-block; padding: .1rem .6rem; border-radius: 1rem; font-size: .82rem; font-weight: 600;
   white-space: nowrap; }

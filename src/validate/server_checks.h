@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "validate/server_under_test.h"
+#include "validate/asked_server.h"
 #include "validate/validation_report.h"
 
 namespace sluice::validate {
@@ -20,13 +20,13 @@ struct ServerCheckOptions {
 // Errors of all: the server refused, or hung up.
 
 // Facts in texts of these lengths, ascending; those beyond the context are left out.
-Result<void> check_needles(ServerUnderTest& server, const ServerCheckOptions& options,
+Result<void> check_needles(AskedServer& server, const ServerCheckOptions& options,
                            const std::vector<std::int64_t>& lengths, Check& check);
 
-Result<void> check_cache(ServerUnderTest& server, const ServerCheckOptions& options, Check& check);
+Result<void> check_cache(AskedServer& server, const ServerCheckOptions& options, Check& check);
 
 // Adds the plots to the report, too.
-Result<void> check_rates(ServerUnderTest& server, const ServerCheckOptions& options, Check& check,
+Result<void> check_rates(AskedServer& server, const ServerCheckOptions& options, Check& check,
                          std::vector<Plot>& plots, std::vector<StackedBar>& bars);
 
 }  // namespace sluice::validate

@@ -1,4 +1,4 @@
-#include "validate/server_under_test.h"
+#include "validate/asked_server.h"
 
 #include <fmt/format.h>
 
@@ -47,7 +47,7 @@ Result<json::object> first_model(const HttpClient::Reply& reply) {
 
 }  // namespace
 
-ServerUnderTest::ServerUnderTest(ServerUrl url, std::string api_key, const Clock& clock)
+AskedServer::AskedServer(ServerUrl url, std::string api_key, const Clock& clock)
     : url_(std::move(url)),
       api_key_(std::move(api_key)),
       clock_(clock),
@@ -56,10 +56,11 @@ ServerUnderTest::ServerUnderTest(ServerUrl url, std::string api_key, const Clock
   salt_base_ = fmt::format("validate-{:08x}{:08x}", random(), random());
 }
 
-Result<ServerUnderTest> ServerUnderTest::connect(const std::string& url, const std::string& api_key,
-                                                 const Clock& clock) {
-  ServerUnderTest server(SLUICE_TRY(parse_server_url(url)), api_key, clock);
-  const json::object model = SLUICE_TRY(first_model(SLUICE_TRY(server.client_.get("/v1/models"))));
+Result<AskedServer> AskedServer::connect(const std::string& url, const std::string& api_key,
+                                         const Clock& clock) {
+  AskedServer server(SLUICE_TRY(parse_server_url(url)), api_key, clock);
+  const HttpClient::Reply models = SLUICE_TRY(server.client_.get("/v1/models"));
+  const json::object model = SLUICE_TRY(first_model(models));
   server.model_ = string_of(model, "id");
   server.facts_.push_back({"served model", server.model_});
   for (const std::string_view name : {"max_model_len", "context_length"}) {
@@ -83,11 +84,11 @@ Result<ServerUnderTest> ServerUnderTest::connect(const std::string& url, const s
   return server;
 }
 
-std::string ServerUnderTest::fresh_salt() {
+std::string AskedServer::fresh_salt() {
   return fmt::format("{}-{}", salt_base_, ++salts_);
 }
 
-Result<ChatReply> ServerUnderTest::ask(HttpClient& client, const Question& question) const {
+Result<ChatAnswer> AskedServer::ask(HttpClient& client, const Question& question) const {
   json::object body{{"model", model_},
                     {"messages", question.messages},
                     {"max_tokens", question.tokens_max},
@@ -102,19 +103,19 @@ Result<ChatReply> ServerUnderTest::ask(HttpClient& client, const Question& quest
   if (question.to_the_end && is_sluice_) {
     body["ignore_eos"] = true;
   }
-  ChatReply reply = SLUICE_TRY(ask_chat(client, std::move(body), clock_));
+  ChatAnswer reply = SLUICE_TRY(ask_chat(client, std::move(body), clock_));
   if (reply.status != kStatusOk) {
     return fail(ErrorCode::io, fmt::format("the server refused: {} {}", reply.status, reply.error));
   }
   return reply;
 }
 
-std::string ServerUnderTest::get(const std::string& path) {
+std::string AskedServer::get(const std::string& path) {
   const Result<HttpClient::Reply> reply = client_.get(path);
   return reply && reply->status == kStatusOk ? reply->body : std::string();
 }
 
-std::string essence(const ChatReply& reply) {
+std::string essence(const ChatAnswer& reply) {
   json::array calls = reply.tool_calls;
   for (json::value& call : calls) {
     if (call.is_object()) {
@@ -125,7 +126,7 @@ std::string essence(const ChatReply& reply) {
       json::array{reply.text, reply.reasoning, reply.finish_reason, calls, reply.logprobs});
 }
 
-double first_seconds(const ChatReply& reply) {
+double first_seconds(const ChatAnswer& reply) {
   return reply.first_token_seconds > 0 ? reply.first_token_seconds : reply.seconds;
 }
 

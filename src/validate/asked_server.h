@@ -25,12 +25,12 @@ struct Question {
   bool to_the_end = false;       // do not stop before (Sluice and vLLM can)
 };
 
-class ServerUnderTest {
+class AskedServer {
  public:
   // Asks /version and /v1/models. Errors: invalid_argument (no URL), io (nobody answers), not_found
   // (no model).
-  static Result<ServerUnderTest> connect(const std::string& url, const std::string& api_key,
-                                         const Clock& clock);
+  static Result<AskedServer> connect(const std::string& url, const std::string& api_key,
+                                     const Clock& clock);
 
   bool is_sluice() const { return is_sluice_; }
   std::int64_t context() const { return context_; }  // tokens; 0: it does not say
@@ -42,15 +42,15 @@ class ServerUnderTest {
 
   // Greedy, without thinking, with log-probabilities. Errors: those of the client, and a refusal
   // with its message.
-  Result<ChatReply> ask(const Question& question) { return ask(client_, question); }
-  Result<ChatReply> ask(HttpClient& client, const Question& question) const;
+  Result<ChatAnswer> ask(const Question& question) { return ask(client_, question); }
+  Result<ChatAnswer> ask(HttpClient& client, const Question& question) const;
   HttpClient new_client() const { return HttpClient(url_, {.api_key = api_key_}); }
 
   // The text of a path; empty when it is not there.
   std::string get(const std::string& path);
 
  private:
-  ServerUnderTest(ServerUrl url, std::string api_key, const Clock& clock);
+  AskedServer(ServerUrl url, std::string api_key, const Clock& clock);
 
   ServerUrl url_;
   std::string api_key_;
@@ -66,10 +66,10 @@ class ServerUnderTest {
 
 // Everything of an answer that must not depend on the cache, as one text: equal texts are equal
 // answers, log-probabilities included.
-std::string essence(const ChatReply& reply);
+std::string essence(const ChatAnswer& reply);
 
 // Seconds to the first part of the answer; to its end where it has none.
-double first_seconds(const ChatReply& reply);
+double first_seconds(const ChatAnswer& reply);
 
 // "12 ms", "3.41 s".
 std::string seconds_text(double seconds);

@@ -1,0 +1,220 @@
+"""`sluice validate`: the report in all its forms, and that what is broken is found by the check that should find it."""
+import json
+import shutil
+import struct
+from html.parser import HTMLParser
+
+import pytest
+from program import NO_TOKENIZER, RANDOM, ROOT, assert_error, sluice
+
+HF_FLAT = ROOT / "tests" / "goldens" / "hf_flat"
+GOLDEN = ROOT / "tests" / "goldens" / "validation_hf_flat.json"
+SMALL = ("--quick", "--rounds", 1, "--requests", 5, "--prompt-tokens", 100, "--long", 300, "--threads", 1, "--quiet")
+VOID = {"meta", "link", "br", "hr", "img", "input", "line", "circle", "polyline", "rect"}
+
+
+def checks_of(report):
+    return {check["id"]: check for check in report["checks"]}
+
+
+def validate_json(*arguments):
+    run = sluice("validate", *arguments, *SMALL, "--json")
+    assert run.returncode in (0, 1), run.stderr
+    report = json.loads(run.stdout)
+    assert (run.returncode == 0) == report["pass"]
+    return report
+
+
+class Page(HTMLParser):
+    """Whether tags are closed in order, and what the page refers to."""
+
+    def __init__(self):
+        super().__init__(convert_charrefs=True)
+        self.open, self.tags, self.ids, self.links, self.text = [], set(), set(), [], ""
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        for name, value in attrs:
+            assert not name.startswith("on"), (tag, name)
+            if name == "id":
+                assert value not in self.ids
+                self.ids.add(value)
+            if name in ("href", "src", "action", "data", "xlink:href"):
+                self.links.append(value)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open.pop() == tag, tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """One run of everything on the random model: (run, report, page text)."""
+    folder = tmp_path_factory.mktemp("validate")
+    run = sluice("validate", RANDOM, *SMALL, "--json", folder / "r.json", "--html", folder / "r.html")
+    return run, json.loads((folder / "r.json").read_text()), (folder / "r.html").read_text()
+
+
+def test_everything_holds_on_random_weights(whole):
+    run, report, _ = whole
+    assert run.returncode == 0, run.stdout
+    assert run.stdout.endswith("\npass\n") and report["pass"] is True
+    checks = checks_of(report)
+    assert {id for id, check in checks.items() if check["outcome"] == "skipped"} == {"golden", "needles"}
+    assert checks["isa"]["counts"]["compared"] >= 1 and checks["cuts"]["counts"]["compared"] == 6
+    assert checks["cache"]["counts"]["compared"] == 12
+
+
+def test_the_report_says_what_was_measured(whole):
+    _, report, _ = whole
+    assert report["machine"]["CPU"] and report["model"]["server"].startswith("sluice ")
+    for plot in report["plots"]:
+        for series in plot["series"]:
+            assert len(series["points"]) == 3 and all(y > 0 for _, y in series["points"]), plot
+    assert {bar["title"].split()[0] for bar in report["memory"]} == {"Memory"}
+    for check in report["checks"]:
+        assert check["proves"] and check["summary"], check
+        for row in check.get("table", {"rows": []})["rows"]:
+            assert len(row) == len(check["table"]["columns"])
+
+
+def test_the_cache_table_shows_reuse(whole):
+    _, report, _ = whole
+    table = checks_of(report)["cache"]["table"]
+    rows = [dict(zip(table["columns"], row)) for row in table["rows"]]
+    assert all(row["equal"] == "yes" for row in rows)
+    assert all(int(row["reused"]) >= int(row["at least"]) > 0 for row in rows), rows
+
+
+def test_the_page_is_whole_and_alone(whole):
+    _, report, text = whole
+    page = Page()
+    page.feed(text)
+    page.close()
+    assert page.open == [] and "script" not in page.tags and "link" not in page.tags
+    assert page.links and all(link.removeprefix("#") in page.ids and link.startswith("#") for link in page.links)
+    assert "http://" not in text and "https://" not in text and "url(" not in text and "@import" not in text
+    for check in report["checks"]:
+        assert check["proves"] in page.text and check["summary"] in page.text
+    assert "svg" in page.tags
+
+
+def test_a_running_server_is_checked_without_a_model():
+    import threading
+    from program import start
+    server = start("serve", RANDOM, "--port", "0", "--quiet", "--threads", "1", "--log-level", "error")
+    try:
+        url = server.stdout.readline().removeprefix("listening on ").strip()
+        threading.Thread(target=server.stdout.read, daemon=True).start()
+        report = validate_json("--url", url, "--only", "isa,rates")
+    finally:
+        server.terminate()
+        server.wait(timeout=60)
+    checks = checks_of(report)
+    assert (checks["isa"]["outcome"], checks["rates"]["outcome"]) == ("skipped", "pass")
+    assert report["subject"] == url
+
+
+def test_nobody_answers_at_the_url():
+    assert_error(sluice("validate", "--url", "http://127.0.0.1:9", "--only", "rates"), 1, "127.0.0.1")
+
+
+def test_a_golden_of_another_implementation_holds():
+    check = checks_of(validate_json(HF_FLAT, "--only", "golden", "--golden", GOLDEN))["golden"]
+    assert (check["outcome"], check["counts"]["compared"]) == ("pass", 32)
+
+
+def test_a_wrong_golden_is_found(tmp_path):
+    golden = json.loads(GOLDEN.read_text())
+    golden["cases"][0]["greedy_ids"][5] ^= 1
+    path = tmp_path / "golden.json"
+    path.write_text(json.dumps(golden))
+    report = validate_json(HF_FLAT, "--only", "golden", "--golden", path)
+    check = checks_of(report)["golden"]
+    assert report["pass"] is False and check["outcome"] == "fail"
+    assert check["findings"][0].startswith("case 0: token 5 of the answer is ")
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"cases": []}', '{"cases": [{"prompt_ids": [1], "greedy_ids": [250]}]}',
+                                  '{"cases": [{"prompt_ids": [1], "greedy_ids": [2], "margins": []}]}'])
+def test_a_golden_that_is_none_is_an_error(tmp_path, text):
+    path = tmp_path / "golden.json"
+    path.write_text(text)
+    assert_error(sluice("validate", HF_FLAT, "--only", "golden", "--golden", path, "--quiet"), 1, "golden.json")
+
+
+def copy_of(model, folder):
+    copy = folder / "model"
+    shutil.copytree(model, copy)
+    return copy
+
+
+def weights(path):
+    """(header, offset of the data) of a safetensors file."""
+    content = path.read_bytes()
+    (size,) = struct.unpack("<Q", content[:8])
+    return json.loads(content[8:8 + size]), 8 + size
+
+
+def test_cut_weights_are_found(tmp_path):
+    model = copy_of(NO_TOKENIZER, tmp_path)
+    path = model / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+    report = validate_json(model)
+    checks = checks_of(report)
+    assert report["pass"] is False and checks["artifact"]["outcome"] == "fail"
+    assert "model.safetensors" in checks["artifact"]["findings"][0]
+    assert all(check["outcome"] == "skipped" for id, check in checks.items() if id != "artifact")
+
+
+@pytest.mark.parametrize("what, value, words", [("nan", b"\xc0\x7f", "finite"), ("huge", b"\x00\x7b", "no trained weights")])
+def test_planted_values_are_found(tmp_path, what, value, words):
+    model = copy_of(NO_TOKENIZER, tmp_path)
+    path = model / "model.safetensors"
+    header, data = weights(path)
+    name = next(n for n in sorted(header) if n.endswith("mlp.up_proj.weight") and header[n]["dtype"] == "BF16")
+    content = bytearray(path.read_bytes())
+    at = data + header[name]["data_offsets"][0] + 2 * 7
+    content[at:at + 2] = value
+    path.write_bytes(content)
+    checks = checks_of(validate_json(model, "--only", "artifact"))
+    findings = checks["artifact"]["findings"]
+    assert len(findings) == 1 and name in findings[0] and words in findings[0], (what, findings)
+
+
+def test_a_hole_in_a_matrix_is_found(tmp_path):
+    model = copy_of(NO_TOKENIZER, tmp_path)
+    path = model / "model.safetensors"
+    header, data = weights(path)
+    name = next(n for n in sorted(header) if n.endswith("mlp.down_proj.weight"))
+    row_bytes = 2 * header[name]["shape"][1]
+    content = bytearray(path.read_bytes())
+    at = data + header[name]["data_offsets"][0] + 3 * row_bytes
+    content[at:at + row_bytes] = bytes(row_bytes)
+    path.write_bytes(content)
+    findings = checks_of(validate_json(model, "--only", "artifact"))["artifact"]["findings"]
+    assert len(findings) == 1 and name in findings[0] and "first row 3" in findings[0]
+
+
+def test_without_a_tokenizer_the_server_is_skipped():
+    checks = checks_of(validate_json(NO_TOKENIZER, "--only", "cuts,cache"))
+    assert (checks["cuts"]["outcome"], checks["cache"]["outcome"]) == ("pass", "skipped")
+    assert "tokenizer" in checks["cache"]["summary"]
+
+
+def test_the_list_and_unknown_checks():
+    run = sluice("validate", "--list")
+    assert run.returncode == 0
+    assert [line.split()[0] for line in run.stdout.splitlines()] == [
+        "artifact", "isa", "cuts", "batch", "reset", "golden", "needles", "cache", "rates"]
+    assert_error(sluice("validate", RANDOM, "--only", "cats"), 1, "cats", "cuts")
+    assert_error(sluice("validate", RANDOM, "--only", "isa", "--skip", "isa"), 1, "leave no check")
+
+
+def test_a_report_that_cannot_be_written_is_an_error(tmp_path):
+    run = sluice("validate", NO_TOKENIZER, "--only", "artifact", "--html", tmp_path / "no" / "r.html", "--quiet")
+    assert run.returncode == 1 and "r.html" in run.stderr
