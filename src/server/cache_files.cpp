@@ -19,12 +19,21 @@ namespace {
 using OnDone = std::function<void(const Result<CacheTransfer>&)>;
 using Move = Result<void> (Engine::*)(CacheFile file, OnDone on_done);
 
+// Clients know the file by its name only; where the folder lies on this disk is the log's matter.
+Error without_folder(Error error, const std::string& path, const std::string& name) {
+  for (std::size_t at = error.message.find(path); at != std::string::npos;
+       at = error.message.find(path, at + name.size())) {
+    error.message.replace(at, path.size(), name);
+  }
+  return error;
+}
+
 HttpResponse response_to(const Result<CacheTransfer>& moved, const CacheFileRequest& request,
-                         std::string_view operation) {
+                         const std::string& path, std::string_view operation) {
   if (!moved) {
     spdlog::warn("cache operation={} name={} failed: {}", operation, log_value(request.name),
                  moved.error().message);
-    return cache_file_error_response(moved.error());
+    return cache_file_error_response(without_folder(moved.error(), path, request.name));
   }
   const double ms = moved->seconds * 1e3;
   spdlog::info("cache operation={} name={} tokens={} bytes={} pins={} ms={:.1f}", operation,
@@ -50,9 +59,9 @@ void move_cache(const Backend& backend, const std::shared_ptr<Exchange>& exchang
   }
   CacheFile file{.path = backend.config->cache_dir / request->name,
                  .identity = backend.model->cache_identity};
-  auto reply = [request = std::move(*request), operation](Exchange& asker,
-                                                          const Result<CacheTransfer>& moved) {
-    asker.reply(response_to(moved, request, operation));
+  auto reply = [request = std::move(*request), path = file.path.string(), operation](
+                   Exchange& asker, const Result<CacheTransfer>& moved) {
+    asker.reply(response_to(moved, request, path, operation));
   };
   const auto taken = (backend.engine->*move)(
       std::move(file), answer_exchange<Result<CacheTransfer>>(exchange, std::move(reply)));

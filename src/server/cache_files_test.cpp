@@ -10,6 +10,7 @@ namespace sluice {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class CacheFiles : public ServerTest {
  protected:
@@ -77,6 +78,18 @@ TEST_F(CacheFiles, RefusalsSayWhy) {
   refused(ErrorCode::io, 500, "cache_file_io");
   engine_.refuse_with(Error{ErrorCode::resource_exhausted, "64 commands wait", ""});
   EXPECT_EQ(post("/v1/cache/save", R"({"name":"a"})").status, 429);
+}
+
+TEST_F(CacheFiles, ErrorsSayTheNameAndNotWhereTheFolderLies) {
+  start();
+  for (const std::string path : {"/v1/cache/save", "/v1/cache/load"}) {
+    engine_.move_fails_with(Error{ErrorCode::io,
+                                  "cannot create /folder/a.partial-1: no space, nor for /folder/a",
+                                  "/folder/a"});
+    const TestReply reply = post(path, R"({"name":"a"})");
+    EXPECT_THAT(reply.body, HasSubstr("cannot create a.partial-1: no space, nor for a\""));
+    EXPECT_THAT(reply.body, Not(HasSubstr("/folder")));
+  }
 }
 
 TEST_F(CacheFiles, AreForAdministrators) {
