@@ -185,6 +185,38 @@ TEST_F(ServerTest, LogprobsFollowTheirText) {
   EXPECT_EQ(engine_.requests().at(0).sampling.logprobs, 2);
 }
 
+// Tokens that are not shown come with the next text; at the end there is none to come with.
+TEST_F(ServerTest, LogprobsTellTokensWithoutTextAtTheEnd) {
+  std::vector<TokenId> script = tokens("so</think>\n\nHi");
+  const TokenId hidden = model().tokenizer.token_id("<|im_start|>").value();
+  script.insert(script.end(), 2, hidden);
+  engine_.set_script({.tokens = script});
+  start();
+  const auto spelled = [](const json::value& list) {
+    std::string text;
+    for (const json::value& token : list.as_array()) {
+      text += token.at("token").as_string();
+    }
+    return text;
+  };
+  const json::value whole = post(kChat, chat(R"("logprobs":true)")).json().at("choices").at(0);
+  EXPECT_EQ(whole.at("message").at("content"), "Hi");
+  EXPECT_EQ(spelled(whole.at("logprobs").at("content")), "Hi<|im_start|><|im_start|>");
+  std::string streamed;
+  for (const std::string& event : post(kChat, chat(R"("logprobs":true,"stream":true)")).events()) {
+    const json::value chunk = event == "[DONE]" ? json::value() : json::parse(event);
+    const json::value* logprobs =
+        chunk.is_object() ? chunk.at("choices").at(0).as_object().if_contains("logprobs") : nullptr;
+    streamed +=
+        logprobs != nullptr && logprobs->is_object() ? spelled(logprobs->at("content")) : "";
+  }
+  EXPECT_EQ(streamed, "Hi<|im_start|><|im_start|>");
+  const json::value response =
+      post("/v1/responses", R"({"input":"Hi","include":["message.output_text.logprobs"]})").json();
+  EXPECT_EQ(spelled(response.at("output").at(1).at("content").at(0).at("logprobs")),
+            "Hi<|im_start|><|im_start|>");
+}
+
 TEST_F(ServerTest, TheModelNameIsEchoed) {
   engine_.set_script({.tokens = tokens("x")});
   start();
@@ -333,6 +365,37 @@ TEST_F(ServerTest, Completions) {
     }
   }
   EXPECT_EQ(text, " and ");
+}
+
+// Over a token that is not shown and a character of several tokens; whole and streamed alike.
+TEST_F(ServerTest, OffsetsOfCompletionsPointIntoTheirText) {
+  std::vector<TokenId> script = tokens("a");
+  script.push_back(model().tokenizer.token_id("<|im_start|>").value());
+  const std::vector<TokenId> animal = tokens("\U0001F999");
+  ASSERT_GT(animal.size(), 1U);
+  script.insert(script.end(), animal.begin(), animal.end());
+  script.push_back(tokens("b").at(0));
+  engine_.set_script({.tokens = script});
+  start();
+  json::array want{0, 1};
+  want.insert(want.end(), animal.size(), 1);
+  want.push_back(2);
+  const TestReply whole = post("/v1/completions", R"({"prompt":"x","logprobs":0})");
+  ASSERT_EQ(whole.status, 200) << whole.body;
+  const json::value choice = whole.json().at("choices").at(0);
+  EXPECT_EQ(choice.at("text"), "a\U0001F999b");
+  EXPECT_EQ(choice.at("logprobs").at("text_offset"), want);
+  json::array said;
+  for (const std::string& event :
+       post("/v1/completions", R"({"prompt":"x","logprobs":0,"stream":true})").events()) {
+    if (event != "[DONE]") {
+      const json::value chunk = json::parse(event).at("choices").at(0);
+      for (const json::value& offset : chunk.at("logprobs").at("text_offset").as_array()) {
+        said.push_back(offset);
+      }
+    }
+  }
+  EXPECT_EQ(said, want);
 }
 
 TEST_F(ServerTest, CompletionsFillTheMiddle) {

@@ -215,7 +215,8 @@ ApiResult<GenerationPlan> plan_chat(const Backend& backend, const HttpRequest& h
   AnswerRules rules{.starts_inside_reasoning = encoded.reasoning_open,
                     .stop = fields.stop,
                     .stop_everywhere = fields.stop_everywhere,
-                    .keep_stop_text = fields.keep_stop_text};
+                    .keep_stop_text = fields.keep_stop_text,
+                    .all_tokens = fields.logprobs >= 0};
   allow_calls(backend, request.tool_use, rules);
   GenerationPlan plan = make_plan(fields, http);
   plan.sequences = plan_sequences(backend, fields, http, encoded.token_ids, *tokens_max, rules);

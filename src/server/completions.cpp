@@ -9,6 +9,7 @@
 #include "server/error_map.h"
 #include "server/generation_plan.h"
 #include "server/plan_exchange.h"
+#include "text/incremental_decoder.h"
 #include "text/middle_tokens.h"
 
 namespace sluice {
@@ -84,6 +85,23 @@ ApiResult<std::string> echo_of(const Backend& backend, const CompletionRequest& 
   return std::move(*text);
 }
 
+// What the tokens of a choice add to its text, as choice_run decodes the answer and echo_of() the
+// prompt.
+CompletionText text_of(const Backend& backend, const CompletionRequest& request,
+                       const std::string& echo, std::int64_t prompt_tokens) {
+  const auto decoded = [&backend](bool skip_special_tokens) -> CompletionText::TextOf {
+    IncrementalDecoder decoder(backend.model->tokenizer, skip_special_tokens);
+    return [decoder](TokenId id) mutable { return decoder.append(id); };
+  };
+  CompletionText text{.answer = decoded(request.generation.skip_special_tokens)};
+  if (request.scores_prompt()) {
+    text.prompt = decoded(false);
+    text.prompt_tokens = prompt_tokens;
+    text.prompt_characters = character_count(echo);
+  }
+  return text;
+}
+
 // Adds the sequences and reply options of one prompt.
 std::optional<ApiError> add_prompt(const Backend& backend, const CompletionRequest& request,
                                    const CompletionPrompt& prompt, const HttpRequest& http,
@@ -117,6 +135,9 @@ std::optional<ApiError> add_prompt(const Backend& backend, const CompletionReque
       sequence.opening.push_back({.part = AnswerPart::content, .text = *echo});
     }
     plan.sequences.push_back(std::move(sequence));
+    if (options.logprobs) {
+      options.texts.push_back(text_of(backend, request, *echo, std::ssize(*token_ids)));
+    }
     if (fields.return_token_ids) {
       options.prompt_token_ids.push_back(*token_ids);
     }

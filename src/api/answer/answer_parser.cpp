@@ -70,14 +70,15 @@ std::vector<AnswerDelta> AnswerParser::finish(std::string_view tail, bool cut) {
     let_out_content(content_stops_.finish(), deltas);
   }
   let_out_space(deltas);
-  if (rules_.all_tokens && !has_ended()) {
-    AnswerDelta rest{AnswerPart::content, ""};
-    for (std::deque<PlacedToken>* tokens : {&content_tokens_, &input_tokens_}) {
-      for (PlacedToken& token : *tokens) {
+  if (rules_.all_tokens && !has_ended() && !after_call_) {
+    const bool reasoning = splitter_.inside_reasoning();
+    AnswerDelta rest{reasoning ? AnswerPart::reasoning : AnswerPart::content, ""};
+    for (PlacedToken& token : input_tokens_) {
+      if (token.begin == input_size_) {  // else it is a tag, or space that was left out
         rest.tokens.push_back(std::move(token.event));
       }
-      tokens->clear();
     }
+    input_tokens_.clear();
     if (!rest.tokens.empty()) {
       deltas.push_back(std::move(rest));
     }

@@ -33,7 +33,7 @@ struct AnswerRules {
   std::function<std::string()> new_call_id = {};  // set when there are tools
   std::optional<TokenId> call_token = {};         // the model's own <tool_call>
   bool one_call = false;                          // the answer ends after the first call
-  // Tokens without text at the end are told too, in a delta without text. Only without reasoning.
+  // Tokens without text at the end are told too, in a delta without text; not behind a call.
   bool all_tokens = false;
 };
 

@@ -162,6 +162,27 @@ TEST(AnswerParser, TokensWithoutTextAtTheEndAreToldWhereAllAreWanted) {
   }
 }
 
+TEST(AnswerParser, TokensWithoutTextAtTheEndBelongToTheirPart) {
+  const auto rest_of = [](const std::vector<std::string>& pieces) {
+    AnswerParser parser({.starts_inside_reasoning = true, .all_tokens = true});
+    TokenId id = 0;
+    for (const std::string& piece : pieces) {
+      parser.append(TokenEvent{.token_id = id++}, piece);
+    }
+    return parser.finish("", true);
+  };
+  const std::vector<AnswerDelta> reasoning = rest_of({"so", ""});
+  ASSERT_EQ(reasoning.size(), 1U);
+  EXPECT_EQ(reasoning[0].part, AnswerPart::reasoning);
+  EXPECT_EQ(reasoning[0].tokens.size(), 1U);
+  const std::vector<AnswerDelta> content = rest_of({"so", "</think>", "", ""});
+  ASSERT_EQ(content.size(), 1U);
+  EXPECT_EQ(content[0].part, AnswerPart::content);
+  ASSERT_EQ(content[0].tokens.size(), 2U);
+  EXPECT_EQ(content[0].tokens[0].token_id, 2);
+  EXPECT_TRUE(rest_of({"so", "</think>"}).empty()) << "a tag is no text";
+}
+
 TEST(AnswerParser, ADroppedTagMakesNoStopTextInContent) {
   const std::vector<std::vector<std::string>> splits{
       {"</think>oneEN</think>D two"},

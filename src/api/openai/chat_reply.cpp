@@ -82,12 +82,14 @@ std::vector<SseEvent> ChatReply::delta(std::size_t choice, const AnswerDelta& de
         {"", to_json(chunk(json::array{chunk_choice(choice, std::move(close), {})}, usage))});
   }
   json::object object = delta_object(choice, delta);
-  if (object.empty() && token_ids.empty()) {
+  const bool is_content = delta.part == AnswerPart::content;
+  const bool has_logprobs =
+      !delta.tokens.empty() && options_.logprobs && (is_content || options_.include_reasoning);
+  if (object.empty() && token_ids.empty() && !has_logprobs) {
     return events;
   }
   json::object entry = chunk_choice(choice, std::move(object), token_ids);
-  const bool is_content = delta.part == AnswerPart::content;
-  if (!delta.tokens.empty() && (is_content || options_.include_reasoning)) {
+  if (has_logprobs) {
     const std::span<const TokenEvent> none;
     entry["logprobs"] = is_content ? logprobs(delta.tokens, none) : logprobs(none, delta.tokens);
   }

@@ -89,11 +89,6 @@ void check_prompts_not_empty(const CompletionRequest& request, FieldReport& repo
   }
 }
 
-std::int64_t character_count(std::string_view text) {
-  return std::count_if(text.begin(), text.end(),
-                       [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; });
-}
-
 CompletionRequest read_completion(JsonFields& body, const RequestLimits& limits) {
   FieldReport& report = body.report();
   CompletionRequest request;
@@ -131,6 +126,11 @@ ApiResult<CompletionRequest> parse_completion_request(std::string body_text,
   }
   request.ignored = std::move(*ignored);
   return request;
+}
+
+std::int64_t character_count(std::string_view text) {
+  return std::count_if(text.begin(), text.end(),
+                       [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; });
 }
 
 CompletionReply::CompletionReply(ReplyHead head, CompletionReplyOptions options,
@@ -240,11 +240,9 @@ json::object CompletionReply::logprobs(std::size_t choice, std::span<const Token
   json::array values;
   json::array tops;
   json::array offsets;
-  std::int64_t& offset = text_offsets_[choice];
   for (const TokenEvent& token : tokens) {
     const std::string text = replace_invalid_utf8(token_bytes_(token.token_id));
-    offsets.push_back(offset);
-    offset += character_count(text);
+    offsets.push_back(next_offset(choice, token.token_id));
     texts.push_back(json::string(text));
     if (!token.logprob) {  // the first of a prompt
       values.push_back(nullptr);
@@ -265,6 +263,22 @@ json::object CompletionReply::logprobs(std::size_t choice, std::span<const Token
                       {"token_logprobs", std::move(values)},
                       {"top_logprobs", std::move(tops)},
                       {"text_offset", std::move(offsets)}};
+}
+
+// Where the token's text begins: the tokens of one character begin where it does, a token that is
+// not shown where the next text does. The echo of a string is that string, which may be spelled
+// otherwise than its tokens: the answer begins behind it all the same.
+std::int64_t CompletionReply::next_offset(std::size_t choice, TokenId token_id) {
+  const CompletionText& text = options_.texts[choice];
+  Place& place = places_[choice];
+  const bool in_prompt = place.tokens < text.prompt_tokens;
+  const std::int64_t offset =
+      in_prompt ? std::min(place.characters, text.prompt_characters) : place.characters;
+  place.characters += character_count(in_prompt ? text.prompt(token_id) : text.answer(token_id));
+  if (++place.tokens == text.prompt_tokens) {
+    place.characters = text.prompt_characters;
+  }
+  return offset;
 }
 
 }  // namespace sluice

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <boost/json/object.hpp>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -35,13 +37,28 @@ struct CompletionRequest {
 ApiResult<CompletionRequest> parse_completion_request(std::string body,
                                                       const RequestLimits& limits);
 
+// Where the tokens of one choice stand in its text: what each of them adds to it. Needed for
+// logprobs.
+struct CompletionText {
+  using TextOf = std::function<std::string(TokenId)>;  // what became complete with this token
+
+  TextOf answer = {};
+  // Of a prompt that is echoed with its scores; else there are 0 tokens.
+  TextOf prompt = {};
+  std::int64_t prompt_tokens = 0;
+  std::int64_t prompt_characters = 0;  // of the echo
+};
+
 struct CompletionReplyOptions {
   bool include_usage = false;
   bool continuous_usage = false;
   bool logprobs = false;
   bool return_token_ids = false;
+  std::vector<CompletionText> texts = {};                   // per choice, when logprobs
   std::vector<std::vector<TokenId>> prompt_token_ids = {};  // per choice, when return_token_ids
 };
+
+std::int64_t character_count(std::string_view text);
 
 // Choice index = prompt index * n + k. Objects are called text_completion, chunks too.
 class CompletionReply final : public ReplyFormat {
@@ -64,11 +81,17 @@ class CompletionReply final : public ReplyFormat {
                                     std::span<const TokenEvent> tokens,
                                     std::span<const TokenId> token_ids);
   boost::json::object logprobs(std::size_t choice, std::span<const TokenEvent> tokens);
+  std::int64_t next_offset(std::size_t choice, TokenId token_id);
+
+  struct Place {
+    std::int64_t tokens = 0;
+    std::int64_t characters = 0;  // of their text
+  };
 
   ReplyHead head_;
   CompletionReplyOptions options_;
   TokenBytes token_bytes_;
-  std::map<std::size_t, std::int64_t> text_offsets_;  // by choice: characters of tokens so far
+  std::map<std::size_t, Place> places_;  // by choice: how far its logprobs are
 };
 
 }  // namespace sluice

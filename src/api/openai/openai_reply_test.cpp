@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <boost/json/object.hpp>
 #include <cmath>
 
@@ -257,12 +258,44 @@ TEST(CompletionReply, LogprobsCountOffsetsInCharacters) {
   ChoiceAnswer choice;
   choice.add({AnswerPart::content, "a", {TokenEvent{.token_id = 0}}});  // the first of a prompt
   choice.add({AnswerPart::content, "a", {token}});
-  CompletionReply reply(kHead, {.logprobs = true}, token_bytes);
+  const CompletionText text{.answer = [](TokenId id) { return std::string(token_bytes(id)); }};
+  CompletionReply reply(kHead, {.logprobs = true, .texts = {text}}, token_bytes);
   const std::vector<ChoiceAnswer> choices{choice};
   const json::value whole = *parse_json(reply.whole(choices, kUsage));
   EXPECT_EQ(to_json(whole.at("choices").at(0).at("logprobs")),
             R"({"tokens":["a","a"],"token_logprobs":[null,-1E0],)"
             R"("top_logprobs":[null,{"b":-5E-1,"a":-1E0}],"text_offset":[0,1]})");
+}
+
+TEST(CompletionReply, OffsetsAreThoseOfTheTextThatIsReturned) {
+  // Tokens of text; 1 begins a character that 2 ends, or is not shown.
+  const auto text_of = [](TokenId id) { return std::vector<std::string>{"a", "", "é"}.at(id); };
+  const std::vector<TokenEvent> tokens{{.token_id = 0}, {.token_id = 1}, {.token_id = 1},
+                                       {.token_id = 2}, {.token_id = 0}, {.token_id = 1}};
+  const auto offsets = [&](const CompletionText& text, std::size_t first) {
+    json::array said;
+    CompletionReply reply(kHead, {.logprobs = true, .texts = {text}}, token_bytes);
+    const std::array<AnswerDelta, 2> deltas{
+        AnswerDelta{AnswerPart::content, "x", {tokens.begin(), tokens.begin() + first}},
+        AnswerDelta{AnswerPart::content, "y", {tokens.begin() + first, tokens.end()}}};
+    for (const AnswerDelta& delta : deltas) {
+      const json::value chunk = *parse_json(reply.delta(0, delta, {}, kUsage).at(0).data);
+      for (const json::value& offset :
+           chunk.at("choices").at(0).at("logprobs").at("text_offset").as_array()) {
+        said.push_back(offset);
+      }
+    }
+    return to_json(said);
+  };
+  for (const std::size_t first : {0, 2, 3, 6}) {
+    EXPECT_EQ(offsets({.answer = text_of}, first), "[0,1,1,1,2,3]");
+    // An echo of one character, though its two tokens would spell two: the answer begins behind it.
+    const CompletionText echoed{.answer = text_of,
+                                .prompt = [](TokenId) { return std::string("bb"); },
+                                .prompt_tokens = 2,
+                                .prompt_characters = 1};
+    EXPECT_EQ(offsets(echoed, first), "[0,1,1,1,2,3]");
+  }
 }
 
 }  // namespace

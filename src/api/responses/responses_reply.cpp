@@ -89,10 +89,12 @@ std::vector<SseEvent> ResponseReply::delta(std::size_t, const AnswerDelta& delta
     return events;
   }
   const bool reasoning = delta.part == AnswerPart::reasoning;
-  if (delta.text.empty() || (reasoning && !options_.include_reasoning)) {
+  const ItemKind kind = reasoning ? ItemKind::reasoning : ItemKind::message;
+  // Tokens without text open nothing.
+  const bool says = !delta.text.empty() || (!delta.tokens.empty() && open_ && open_->kind == kind);
+  if (!says || (reasoning && !options_.include_reasoning)) {
     return events;
   }
-  const ItemKind kind = reasoning ? ItemKind::reasoning : ItemKind::message;
   if (!open_ || open_->kind != kind) {
     close_item(false, events);
     open_item(kind, events);
@@ -178,7 +180,9 @@ void ResponseReply::add_text(std::string_view text, std::span<const TokenEvent> 
     open_->arguments += text;
   }
   const std::string piece = custom ? open_->input.append(text) : std::string(text);
-  if (piece.empty()) {
+  const bool has_logprobs =
+      open_->kind == ItemKind::message && options_.logprobs && !tokens.empty();
+  if (piece.empty() && !has_logprobs) {
     return;
   }
   open_->text += piece;
