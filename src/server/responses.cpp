@@ -89,11 +89,14 @@ std::function<void(const json::object&)> when_final(
   };
 }
 
+// `shown`: to those who ask for it while it runs.
 void let_others_cancel(const Backend& backend, const std::string& owner,
-                       const std::string& response_id, GenerationPlan& plan) {
+                       const std::string& response_id, std::optional<std::string> shown,
+                       GenerationPlan& plan) {
   RunningResponses* running = backend.running_responses;
-  plan.on_start = [running, owner, response_id](std::function<void()> cancel) {
-    running->add(response_id, owner, std::move(cancel));
+  plan.on_start = [running, owner, response_id,
+                   shown = std::move(shown)](std::function<void()> cancel) {
+    running->add(response_id, owner, shown, std::move(cancel));
   };
   plan.on_end = [running, response_id] { running->end(response_id, nullptr); };
 }
@@ -138,9 +141,12 @@ ApiResult<GenerationPlan> plan_response(const Backend& backend, const HttpReques
     stored = {archive.owner(), archive.turns(), std::move(request.input_items)};
   }
   options.on_final = when_final(backend, head.id, std::move(stored));
-  let_others_cancel(backend, archive.owner(), head.id, *plan);
-  plan->format =
+  const std::string id = head.id;
+  auto reply =
       std::make_unique<ResponseReply>(std::move(head), std::move(options), token_bytes_of(backend));
+  let_others_cancel(backend, archive.owner(), id,
+                    store ? std::optional(reply->in_progress_json()) : std::nullopt, *plan);
+  plan->format = std::move(reply);
   return plan;
 }
 

@@ -142,6 +142,11 @@ TEST_F(ResponsesTest, ARunningResponseCanBeCancelled) {
   const std::string seen = running.buffer();
   const std::size_t at = seen.find("resp_");
   const std::string path = std::string(kResponses) + "/" + seen.substr(at, seen.find('"', at) - at);
+  const json::value shown = get(path, "x-api-key: a\r\n").json();
+  EXPECT_EQ(shown.at("status"), "in_progress");
+  EXPECT_EQ(shown.at("output"), json::array());
+  EXPECT_NE(seen.find(json::serialize(shown)), std::string::npos) << "as the stream began";
+  EXPECT_EQ(get(path, "x-api-key: b\r\n").status, 404) << "not theirs";
   EXPECT_EQ(post(path + "/cancel", "", "x-api-key: b\r\n").status, 404) << "not theirs";
   const TestReply cancelled = post(path + "/cancel", "", "x-api-key: a\r\n");
   EXPECT_EQ(cancelled.status, 200);
@@ -170,6 +175,20 @@ TEST_F(ResponsesTest, CancellingWhatItsClientLeftIsNotFound) {
       post(std::string(kResponses) + "/" + seen.substr(at, seen.find('"', at) - at) + "/cancel", "")
           .status,
       404);
+}
+
+TEST_F(ResponsesTest, WhatIsNotStoredIsNotShownWhileItRuns) {
+  engine_.set_script(
+      {.tokens = tokens("x"), .endless = true, .pause = std::chrono::milliseconds(5)});
+  start();
+  TestClient running(port());
+  running.send_post(kResponses, R"({"input":"Hi","stream":true,"store":false})");
+  ASSERT_TRUE(running.wait_for("response.in_progress"));
+  const std::string seen = running.buffer();
+  const std::size_t at = seen.find("resp_");
+  const std::string path = std::string(kResponses) + "/" + seen.substr(at, seen.find('"', at) - at);
+  EXPECT_EQ(get(path).status, 404);
+  EXPECT_EQ(post(path + "/cancel", "").status, 200);
 }
 
 TEST_F(ResponsesTest, NothingIsKeptUnlessWanted) {

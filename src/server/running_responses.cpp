@@ -5,10 +5,19 @@
 
 namespace sluice {
 
-void RunningResponses::add(std::string id, std::string owner, std::function<void()> cancel) {
+void RunningResponses::add(std::string id, std::string owner, std::optional<std::string> shown,
+                           std::function<void()> cancel) {
   const std::lock_guard lock(mutex_);
-  entries_.insert_or_assign(std::move(id),
-                            Entry{.owner = std::move(owner), .cancel = std::move(cancel)});
+  entries_.insert_or_assign(
+      std::move(id),
+      Entry{.owner = std::move(owner), .shown = std::move(shown), .cancel = std::move(cancel)});
+}
+
+std::optional<std::string> RunningResponses::find(std::string_view owner, std::string_view id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(std::string(id));
+  const bool theirs = found != entries_.end() && found->second.owner == owner;
+  return theirs ? found->second.shown : std::nullopt;
 }
 
 bool RunningResponses::cancel(std::string_view owner, std::string_view id, OnEnd on_end) {

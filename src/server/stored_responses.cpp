@@ -75,7 +75,12 @@ void handle_get_response(const Backend& backend, const std::shared_ptr<Exchange>
   const ResponsePath path = split_path(request.path);
   const std::string owner = owner_of(backend, request);
   if (path.rest.empty()) {
-    reply_response(exchange, path, backend.responses->response(owner, path.id));
+    // In this order: one that ends in between is in the store by then.
+    auto response = backend.running_responses->find(owner, path.id);
+    if (!response) {
+      response = backend.responses->response(owner, path.id);
+    }
+    reply_response(exchange, path, response);
     return;
   }
   if (path.rest == "input_items") {

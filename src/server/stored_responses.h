@@ -1,5 +1,5 @@
 // GET and DELETE /v1/responses/{id}, GET /v1/responses/{id}/input_items, POST
-// /v1/responses/{id}/cancel: what the store has of finished responses.
+// /v1/responses/{id}/cancel: what the store has of finished responses, and which still run.
 #pragma once
 
 #include "server/backend.h"

@@ -140,6 +140,10 @@ std::string ResponseReply::whole(std::span<const ChoiceAnswer> choices, const An
   return to_json(ended_response(usage));
 }
 
+std::string ResponseReply::in_progress_json() const {
+  return to_json(response_json(kInProgress));
+}
+
 void ResponseReply::open_item(ItemKind kind, Events& events) {
   start_item({.kind = kind}, events);
   open_part(events);

@@ -49,6 +49,9 @@ class ResponseReply final : public ReplyFormat {
   std::vector<SseEvent> fail(const std::string& error_json) override;
   std::string whole(std::span<const ChoiceAnswer> choices, const AnswerUsage& usage) override;
 
+  // The object of a response that runs, without what of it is there already.
+  std::string in_progress_json() const;
+
  private:
   enum class ItemKind { reasoning, message, function_call, custom_call };
 
