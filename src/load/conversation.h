@@ -24,7 +24,7 @@ class Conversation {
   // The next request, without model and stream. Only while it is not over.
   virtual boost::json::object next_body() const = 0;
   // What the server said to it; null: it failed.
-  virtual void take(const ChatReply* reply) = 0;
+  virtual void take(const ChatAnswer* reply) = 0;
 };
 
 struct PlannedConversation {

@@ -110,7 +110,7 @@ class Run {
     json::object body = conversation.next_body();
     body["model"] = options_.model;
     const double sent = now();
-    const Result<ChatReply> reply = ask_chat(client, std::move(body), clock_);
+    const Result<ChatAnswer> reply = ask_chat(client, std::move(body), clock_);
     if (!reply && reply.error().code == ErrorCode::cancelled) {
       const std::lock_guard lock(mutex_);
       ++run_.interrupted;
@@ -127,7 +127,7 @@ class Run {
     return is_answered ? Asked::answered : Asked::failed;
   }
 
-  static RequestRecord record_of(const Result<ChatReply>& reply, double late) {
+  static RequestRecord record_of(const Result<ChatAnswer>& reply, double late) {
     RequestRecord record;
     record.late_seconds = std::max(late, 0.0);
     if (!reply) {

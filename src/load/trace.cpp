@@ -37,7 +37,7 @@ class RecordedConversation final : public Conversation {
     SLUICE_CHECK(!is_over());
     return lines_[next_].body;
   }
-  void take(const ChatReply* /*reply*/) override { ++next_; }
+  void take(const ChatAnswer* /*answer*/) override { ++next_; }
 
  private:
   std::vector<Line> lines_;

@@ -109,7 +109,7 @@ class GrowingConversation final : public Conversation {
     return body;
   }
 
-  void take(const ChatReply* reply) override {
+  void take(const ChatAnswer* reply) override {
     if (reply == nullptr) {
       turn_ = options_.turns;  // there is no answer that a next message could follow
       return;

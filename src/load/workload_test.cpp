@@ -67,7 +67,7 @@ TEST(Workload, PromptsAreSingleAndShareNothing) {
   EXPECT_LE(words_of(messages[0]), 150U);
   EXPECT_EQ(body.at("max_tokens"), 9);
   EXPECT_FALSE(body.contains("tools"));
-  ChatReply reply;
+  ChatAnswer reply;
   conversation->take(&reply);
   EXPECT_TRUE(conversation->is_over());
 }
@@ -76,7 +76,7 @@ TEST(Workload, EachTurnHoldsAllBefore) {
   const auto conversation = make_conversation({.kind = WorkloadKind::chat, .turns = 3}, 0);
   json::array before = conversation->next_body().at("messages").as_array();
   for (int turn = 0; turn < 2; ++turn) {
-    ChatReply reply;
+    ChatAnswer reply;
     reply.text = "answer " + std::to_string(turn);
     conversation->take(&reply);
     ASSERT_FALSE(conversation->is_over());
@@ -87,14 +87,14 @@ TEST(Workload, EachTurnHoldsAllBefore) {
     EXPECT_EQ(after.back().at("role"), "user");
     before = after;
   }
-  const ChatReply last;
+  const ChatAnswer last;
   conversation->take(&last);
   EXPECT_TRUE(conversation->is_over());
 }
 
 TEST(Workload, CallsGetTheirResults) {
   const auto conversation = make_conversation({.kind = WorkloadKind::agent, .turns = 3}, 0);
-  ChatReply reply;
+  ChatAnswer reply;
   for (const char* id : {"a", "b"}) {
     reply.tool_calls.push_back(
         {{"id", id}, {"type", "function"}, {"function", {{"name", "f"}, {"arguments", "{}"}}}});
