@@ -80,7 +80,7 @@ validate::StackedBar memory_plan(const Qwen3_5& model, std::int64_t tokens) {
   const CacheLayout& layout = model.cache_layout();
   const std::int64_t blocks = ceil_div(tokens, kKvBlockTokens);
   return {
-      .title = fmt::format("Memory: the model and one sequence of {} tokens", tokens),
+      .title = fmt::format("The model and one sequence of {} tokens", tokens),
       .parts = {{"weights", static_cast<double>(model.weight_bytes())},
                 {"workspace", static_cast<double>(model.workspace_bytes())},
                 {"KV", static_cast<double>(blocks) * static_cast<double>(layout.kv_block_bytes)},

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <string>
 #include <string_view>
@@ -28,7 +29,7 @@ double number_at_end(std::string_view line) {
 
 // What the server holds and may hold, out of its metrics; no parts when it does not say.
 StackedBar memory_of(std::string_view metrics) {
-  StackedBar bar{.title = "Memory of the server for sequences and kept prefixes", .parts = {}};
+  StackedBar bar{.title = "The server: sequences and kept prefixes", .parts = {}};
   double used = 0.0;
   double limit = 0.0;
   while (!metrics.empty()) {

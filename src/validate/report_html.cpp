@@ -53,9 +53,9 @@ tr:last-child td { border-bottom: 0; } a { color: inherit; }
 .summary td:first-child { white-space: nowrap; } .scroll td, .scroll th { white-space: nowrap; }
 .summary td:nth-child(3) { width: 100%; } .seconds { text-align: right; color: var(--soft); white-space: nowrap; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1rem; }
-figure.wide { grid-column: 1 / -1; } figcaption { font-weight: 600; font-size: .95rem; margin-bottom: .5rem; }
-svg { display: block; width: 100%; height: auto; } svg text { fill: var(--soft); font-size: 13px; }
-svg .axis { font-size: 12px; } svg .grid { stroke: var(--line); stroke-width: 1; }
+.stack p { margin: .9rem 0 .4rem; color: var(--soft); font-size: .9rem; } figcaption { font-weight: 600; font-size: .95rem; margin-bottom: .5rem; }
+svg { display: block; width: 100%; height: auto; } svg text { fill: var(--soft); font-size: 15px; }
+svg .axis { font-size: 14px; } svg .grid { stroke: var(--line); stroke-width: 1; }
 svg.bar { height: 1.6rem; border-radius: .3rem; } svg .line { fill: none; stroke-width: 2.25; stroke-linejoin: round; }
 .none { color: var(--soft); } .legend { list-style: none; display: flex; flex-wrap: wrap; gap: .2rem 1.25rem;
   padding: 0; margin: .7rem 0 0; font-size: .88rem; color: var(--soft); }
@@ -191,8 +191,12 @@ std::string to_html(const Report& report) {
     for (const Plot& plot : report.plots) {
       out += svg_plot(plot);
     }
-    for (const StackedBar& bar : report.bars) {
-      out += svg_bar(bar);
+    if (!report.bars.empty()) {
+      out += "<figure><figcaption>Memory</figcaption>\n";
+      for (const StackedBar& bar : report.bars) {
+        out += svg_bar(bar);
+      }
+      out += "</figure>\n";
     }
     out += "</div>\n";
   }

@@ -235,10 +235,10 @@ std::string svg_bar(const StackedBar& bar) {
   for (const BarPart& part : bar.parts) {
     total += std::isfinite(part.bytes) ? std::max(0.0, part.bytes) : 0.0;
   }
-  std::string out = fmt::format("<figure class=\"wide\"><figcaption>{} · {}</figcaption>\n",
-                                escape_html(bar.title), bytes_text(total));
+  std::string out = fmt::format("<div class=\"stack\"><p>{} · {}</p>\n", escape_html(bar.title),
+                                bytes_text(total));
   if (total <= 0) {
-    return out + "<p class=\"none\">no measurements</p></figure>\n";
+    return out + "<p class=\"none\">no measurements</p></div>\n";
   }
   constexpr double kBarWidth = 1000;
   constexpr double kBarHeight = 36;
@@ -261,7 +261,7 @@ std::string svg_bar(const StackedBar& bar) {
     x += width;
     ++colour;
   }
-  return out + fmt::format("</svg>\n<ul class=\"legend\">{}</ul></figure>\n", legend);
+  return out + fmt::format("</svg>\n<ul class=\"legend\">{}</ul></div>\n", legend);
 }
 
 }  // namespace sluice::validate

@@ -1,16 +1,20 @@
 """`sluice validate`: the report in all its forms, and that what is broken is found by the check that should find it."""
+import contextlib
 import json
 import shutil
 import struct
+import threading
 from html.parser import HTMLParser
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from program import NO_TOKENIZER, RANDOM, ROOT, assert_error, sluice
+from program import NO_TOKENIZER, RANDOM, ROOT, assert_error, sluice, start
 
 HF_FLAT = ROOT / "tests" / "goldens" / "hf_flat"
 GOLDEN = ROOT / "tests" / "goldens" / "validation_hf_flat.json"
 SMALL = ("--quick", "--rounds", 1, "--requests", 5, "--prompt-tokens", 100, "--long", 300, "--threads", 1, "--quiet")
-VOID = {"meta", "link", "br", "hr", "img", "input", "line", "circle", "polyline", "rect"}
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+SELF_CLOSING = {"line", "polyline"}  # of SVG
 
 
 def checks_of(report):
@@ -44,6 +48,11 @@ class Page(HTMLParser):
         if tag not in VOID:
             self.open.append(tag)
 
+    def handle_startendtag(self, tag, attrs):
+        assert tag in SELF_CLOSING, tag
+        self.handle_starttag(tag, attrs)
+        self.open.pop()
+
     def handle_endtag(self, tag):
         assert self.open and self.open.pop() == tag, tag
 
@@ -75,7 +84,8 @@ def test_the_report_says_what_was_measured(whole):
     for plot in report["plots"]:
         for series in plot["series"]:
             assert len(series["points"]) == 3 and all(y > 0 for _, y in series["points"]), plot
-    assert {bar["title"].split()[0] for bar in report["memory"]} == {"Memory"}
+    assert [{part["name"] for part in bar["parts"]} for bar in report["memory"]] == [
+        {"weights", "workspace", "KV", "state"}, {"kv", "state", "free"}]
     for check in report["checks"]:
         assert check["proves"] and check["summary"], check
         for row in check.get("table", {"rows": []})["rows"]:
@@ -104,8 +114,6 @@ def test_the_page_is_whole_and_alone(whole):
 
 
 def test_a_running_server_is_checked_without_a_model():
-    import threading
-    from program import start
     server = start("serve", RANDOM, "--port", "0", "--quiet", "--threads", "1", "--log-level", "error")
     try:
         url = server.stdout.readline().removeprefix("listening on ").strip()
@@ -117,6 +125,67 @@ def test_a_running_server_is_checked_without_a_model():
     checks = checks_of(report)
     assert (checks["isa"]["outcome"], checks["rates"]["outcome"]) == ("skipped", "pass")
     assert report["subject"] == url
+
+
+class Foreign(BaseHTTPRequestHandler):
+    """A server that is not Sluice: every answer is `word`, or, where that is empty, another one each time."""
+    protocol_version = "HTTP/1.1"
+    word = "yes"
+    asked = 0
+
+    def log_message(self, *arguments):
+        pass
+
+    def reply(self, kind, body, status=200):
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self):
+        known = self.path == "/v1/models"
+        self.reply("application/json", json.dumps({"data": [{"id": "other"}]}).encode(), 200 if known else 404)
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["content-length"]))
+        type(self).asked += 1
+        chunks = [{"choices": [{"index": 0, "delta": {"content": self.word or str(self.asked)}, "finish_reason": None}]},
+                  {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+                  {"choices": [], "usage": {"prompt_tokens": len(body) // 4, "completion_tokens": 1}}]
+        events = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
+        self.reply("text/event-stream", events.encode())
+
+
+@contextlib.contextmanager
+def foreign(word):
+    handler = type("Handler", (Foreign,), {"word": word})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_reuse_is_not_required_of_others():
+    with foreign("yes") as url:
+        report = validate_json("--url", url, "--only", "needles,cache,rates")
+    checks = checks_of(report)
+    assert report["pass"] is True and report["model"]["server"] == "not Sluice"
+    assert (checks["needles"]["outcome"], checks["cache"]["outcome"]) == ("skipped", "pass")
+
+
+def test_answers_that_differ_are_found_everywhere():
+    with foreign("") as url:
+        report = validate_json("--url", url, "--only", "needles,cache")
+    checks = checks_of(report)
+    assert report["pass"] is False
+    assert (checks["needles"]["finding_count"], checks["cache"]["finding_count"]) == (2, 12)
+    assert "differs from the same request without the cache" in checks["cache"]["findings"][0]
 
 
 def test_nobody_answers_at_the_url():
