@@ -161,6 +161,7 @@ Result<void> compare_together(AskedServer& server, const json::object& system, i
   std::vector<std::optional<Result<ChatAnswer>>> warm(questions.size());
   {
     std::vector<std::jthread> askers;
+    askers.reserve(questions.size());
     for (std::size_t i = 0; i < questions.size(); ++i) {
       askers.emplace_back([&server, &questions, &warm, i] {
         HttpClient client = server.new_client();
