@@ -39,6 +39,7 @@ Result<std::unique_ptr<ServeChild>> ServeChild::start(const std::vector<std::str
                                  "--quiet", "--log-level", "error"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (std::string& word : words) {
     pointers.push_back(word.data());
   }
