@@ -95,7 +95,7 @@ std::string tokens_text(double tokens) {
                               : fmt::format("{:.0f}M", kilos / kKilo));
 }
 
-void append_grid(std::string& out, const Plot& plot, const Frame& frame) {
+void append_grid(std::string& out, const Frame& frame) {
   const double right = kWidth - kRight;
   for (double value = 0; value <= frame.y_max * (1 + 1e-9); value += frame.y_step) {
     const double y = frame.y_of(value);
@@ -122,10 +122,8 @@ void append_grid(std::string& out, const Plot& plot, const Frame& frame) {
     out += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", x,
                        kHeight - kBottom + 18, tokens_text(tick));
   }
-  out += fmt::format(
-      "<text class=\"axis\" x=\"{}\" y=\"{}\" text-anchor=\"end\">tokens</text>"
-      "<text class=\"axis\" x=\"{}\" y=\"{}\">{}</text>\n",
-      right, kHeight - 4, kLeft + 6, kTop + 6, escape_html(plot.y_unit));
+  out += fmt::format("<text class=\"axis\" x=\"{}\" y=\"{}\" text-anchor=\"end\">tokens</text>\n",
+                     right, kHeight - 4);
 }
 
 void append_series(std::string& out, const Frame& frame, const Series& series, int colour) {
@@ -209,13 +207,14 @@ std::string bytes_text(double bytes) {
 std::string svg_plot(const Plot& plot) {
   const std::string title = escape_html(plot.title);
   const Frame frame = frame_of(plot);
-  std::string out = fmt::format("<figure><figcaption>{}</figcaption>\n", title);
+  std::string out =
+      fmt::format("<figure><figcaption>{} · {}</figcaption>\n", title, escape_html(plot.y_unit));
   if (frame.empty()) {
     return out + "<p class=\"none\">no measurements</p></figure>\n";
   }
   out += fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n", kWidth,
                      kHeight, title);
-  append_grid(out, plot, frame);
+  append_grid(out, frame);
   std::string legend;
   int colour = 0;
   for (const Series& series : frame.series) {
