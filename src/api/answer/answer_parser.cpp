@@ -43,9 +43,11 @@ std::vector<AnswerDelta> AnswerParser::append(const TokenEvent& token, std::stri
   input_tokens_.push_back(
       {token, input_size_, std::max(input_size_ + text.size(), input_size_ + 1)});
   input_size_ += text.size();
-  const std::string passed = input_stops_.append(text);
-  const bool own_call_token = token.token_id == rules_.call_token && passed.ends_with(kCallOpen);
-  take_segments(splitter_.append(passed, own_call_token), deltas);
+  if (token.token_id == rules_.call_token && text.ends_with(kCallOpen)) {
+    // By its place: the end of it may be held back as the beginning of a stop text.
+    splitter_.expect_own_token(input_size_ - kCallOpen.size());
+  }
+  take_segments(splitter_.append(input_stops_.append(text)), deltas);
   if (input_stops_.matched()) {
     take_segments(splitter_.finish(true), deltas);
   }

@@ -21,12 +21,9 @@ AnswerSplitter::AnswerSplitter(bool starts_inside_reasoning, std::shared_ptr<con
       state_(starts_inside_reasoning ? State::newline : State::content),
       drops_close_tags_(starts_inside_reasoning) {}
 
-std::vector<AnswerSegment> AnswerSplitter::append(std::string_view text, bool ends_with_own_token) {
+std::vector<AnswerSegment> AnswerSplitter::append(std::string_view text) {
   std::vector<AnswerSegment> segments;
   held_ += text;
-  if (ends_with_own_token) {
-    own_tokens_.push_back(held_begin_ + held_.size() - kCallOpen.size());
-  }
   advance(false, segments);
   return segments;
 }

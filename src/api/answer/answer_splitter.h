@@ -54,8 +54,10 @@ class AnswerSplitter {
   // tools: null when the answer cannot have calls.
   AnswerSplitter(bool starts_inside_reasoning, std::shared_ptr<const ToolSet> tools);
 
-  // ends_with_own_token: the text ends with the model's own token <tool_call>.
-  std::vector<AnswerSegment> append(std::string_view text, bool ends_with_own_token = false);
+  std::vector<AnswerSegment> append(std::string_view text);
+
+  // The model's own token <tool_call> begins at this byte. Before any of it is appended.
+  void expect_own_token(std::size_t begin) { own_tokens_.push_back(begin); }
 
   // What was held back, when the text ends. cut: not by the model's choice; an open call then stays
   // open.

@@ -129,6 +129,27 @@ TEST(ToolCalls, TheModelsOwnTokenCountsAnywhere) {
   EXPECT_TRUE(deltas.front().text.starts_with("```\nSee"));
 }
 
+// Inside a fence only the model's own token opens a call, and its last byte is held back here.
+TEST(ToolCalls, TheModelsOwnTokenCountsWhereAStopTextMayBeginInIt) {
+  for (const std::string stop : {">>", ">\n>", "call>?"}) {
+    AnswerParser parser({.stop = {stop},
+                         .stop_everywhere = true,
+                         .tools = tools(),
+                         .new_call_id = [] { return "id"; },
+                         .call_token = 1});
+    parser.append({.token_id = 0}, "```\n");
+    parser.append({.token_id = 1}, "<tool_call>");
+    parser.append({.token_id = 0}, "\n<function=run>\n</function>\n");
+    parser.append({.token_id = 2}, "</tool_call>");
+    parser.finish("", false);
+    EXPECT_EQ(parser.complete_call_count(), 1U) << stop;
+    EXPECT_FALSE(parser.stop_text());
+    const std::vector<FinishedCall> calls = parser.take_finished_calls();
+    ASSERT_EQ(calls.size(), 1U);
+    EXPECT_EQ(calls[0].token_ids, (std::vector<TokenId>{1, 0, 2})) << stop;
+  }
+}
+
 TEST(ToolCalls, InsideReasoning) {
   const std::string call = block("read", parameter("path", "a</think>b"));
   const ParsedAnswer real = parse("I look.\n" + call, {.inside_reasoning = true});
