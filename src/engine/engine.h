@@ -156,7 +156,8 @@ class Engine {
   // Never waits for the model. on_ready (may be empty) is called from the engine thread whenever
   // new events are ready: it must only wake the reader, must not throw, and is never called after
   // the stream is dropped. A prompt that leaves less than tokens_max of the context is answered up
-  // to the end of the context (FinishReason::length). Errors: invalid_argument (empty prompt, id
+  // to the end of the context (FinishReason::length). A deadline that has passed ends it within one
+  // step (FinishReason::error with the code `deadline`). Errors: invalid_argument (empty prompt, id
   // out of range, sampling range, a constraint that cannot start), resource_exhausted (prompt of
   // context_max tokens or more; queue full), unsupported (scores or pictures, where this engine has
   // none).

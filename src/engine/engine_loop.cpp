@@ -113,6 +113,7 @@ void EngineLoop::add(std::unique_ptr<Sequence> sequence) {
 void EngineLoop::step() {
   SLUICE_CHECK(deliveries_.empty());  // deliver() comes between two steps
   drop_cancelled();
+  end_late();
   pins_.end_expired(clock_.now());
   look_up_pins();
   end_following();
@@ -137,6 +138,19 @@ void EngineLoop::drop_cancelled() {
   for (std::size_t i = sequences_.size(); i-- > 0;) {
     if (sequences_[i]->events->is_cancelled()) {
       finish(*sequences_[i], {.reason = FinishReason::cancelled});
+    }
+  }
+}
+
+// Whoever reads: a stream that nobody takes events from ends as well.
+void EngineLoop::end_late() {
+  const Clock::TimePoint now = clock_.now();
+  for (std::size_t i = sequences_.size(); i-- > 0;) {
+    Sequence& sequence = *sequences_[i];
+    if (sequence.deadline && *sequence.deadline <= now) {
+      finish(sequence, {.reason = FinishReason::error,
+                        .error = Error{ErrorCode::deadline,
+                                       "the request did not finish within its timeout", ""}});
     }
   }
 }

@@ -76,6 +76,7 @@ class EngineLoop {
              const Clock& clock, Memory memory);
 
   void drop_cancelled();
+  void end_late();
   void look_up_pins();
   bool answer_pin(Sequence& sequence);
   void admit();

@@ -241,6 +241,60 @@ TEST(EngineLoop, CancelAfterTheEndChangesNothing) {
   EXPECT_EQ(collect(*stream).answer.reason, FinishReason::length);
 }
 
+// Nobody reads meanwhile. Each ends in the first step after its deadline and frees its place.
+TEST(EngineLoop, DeadlinesEndWhatWaitsAndWhatRuns) {
+  EngineConfig config = small_config();
+  config.sequences_max = 2;
+  Bench bench(config);
+  const auto within = [&](Request request, double seconds) {
+    request.deadline = bench.clock.now() + std::chrono::duration_cast<Clock::TimePoint::duration>(
+                                               std::chrono::duration<double>(seconds));
+    return bench.submit(std::move(request));
+  };
+  const auto expect_late = [](GenerationStream& stream, std::size_t tokens) {
+    const Collected said = collect(stream);
+    ASSERT_TRUE(said.finished);
+    EXPECT_EQ(said.finished->reason, FinishReason::error);
+    ASSERT_TRUE(said.finished->error);
+    EXPECT_EQ(said.finished->error->code, ErrorCode::deadline);
+    EXPECT_EQ(said.answer.token_ids.size(), tokens);
+    EXPECT_EQ(said.finished->usage.completion_tokens, static_cast<std::int64_t>(tokens));
+  };
+  const auto decoding = within(make_request(10, 200, 1), 3.5);
+  const auto in_prefill = within(make_request(400, 9, 2), 2.5);
+  const auto waiting = within(make_request(10, 9, 3), 1.5);
+  const auto on_time = within(make_request(10, 9, 4), 1000.0);
+  bench.step();
+  bench.clock.advance(1.0);
+  bench.step();
+  EXPECT_EQ(bench.loop->status().waiting, 2);
+  bench.clock.advance(1.0);
+  bench.step();  // 2 s
+  EXPECT_EQ(bench.loop->status().waiting, 1);
+  EXPECT_EQ(bench.loop->status().running, 2);
+  expect_late(*waiting, 0);
+  bench.clock.advance(0.5);
+  bench.step();  // exactly its deadline: too late
+  expect_late(*in_prefill, 0);
+  EXPECT_EQ(bench.loop->status().waiting, 0) << "its place is taken at once";
+  bench.clock.advance(1.0);
+  bench.step();
+  expect_late(*decoding, 4);
+  bench.run();
+  EXPECT_EQ(collect(*on_time).answer, fake_answer(make_request(10, 9, 4), config));
+  EXPECT_EQ(bench.loop->status().kv_blocks_used, 0);
+}
+
+TEST(EngineLoop, ADeadlineThatPassedBeforeTheFirstStepComputesNothing) {
+  Bench bench;
+  Request request = make_request(10, 5);
+  request.deadline = bench.clock.now();
+  const auto stream = bench.submit(request);
+  bench.run();
+  EXPECT_EQ(collect(*stream).answer.reason, FinishReason::error);
+  EXPECT_EQ(bench.model.rows, 0);
+}
+
 TEST(EngineLoop, PrefillOnly) {
   Bench bench;
   const auto stream = bench.submit(make_request(100, 0));

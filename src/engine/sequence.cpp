@@ -175,6 +175,7 @@ Result<std::unique_ptr<Sequence>> make_sequence(Request request, std::function<v
     keep_after_pictures(sequence->pictures, sequence->keep_at);
     sequence->events = std::make_shared<EventQueue>(sequence->tokens_max, std::move(on_ready));
     sequence->constraint = std::move(constraint);
+    sequence->deadline = request.deadline;
     sequence->submitted_at = now;
     sequence->counted = request.counted;
     return sequence;

@@ -70,6 +70,7 @@ struct Sequence {
   std::int64_t leader_tokens = 0;
   std::vector<std::int64_t> awaited_at;  // where others wait for this one
 
+  std::optional<Clock::TimePoint> deadline;
   Clock::TimePoint submitted_at;
   std::optional<Clock::TimePoint> admitted_at;   // for the first time
   std::optional<Clock::TimePoint> prefilled_at;  // first token chosen

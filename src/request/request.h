@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "request/vision_input.h"
 
 namespace sluice {
@@ -72,6 +73,8 @@ struct Request {
   std::int32_t prompt_logprobs = -1;
   std::optional<PinLabel> pin;  // then the prompt is whole blocks and tokens_max is 0
   bool counted = true;          // false: left out of all metrics (a test of the server itself)
+  // When the answer must be complete; else it ends with an error `deadline`, waiting or running.
+  std::optional<Clock::TimePoint> deadline = {};
 };
 
 enum class FinishReason { stop, length, cancelled, error };

@@ -229,6 +229,9 @@ ApiError generation_error(const std::optional<Error>& error) {
     return {ApiErrorKind::invalid_value,
             "the answer cannot go on as the request constrains it: " + error->message, ""};
   }
+  if (error && error->code == ErrorCode::deadline) {
+    return {ApiErrorKind::deadline_exceeded, error->message, ""};
+  }
   return {ApiErrorKind::internal, "internal error", ""};
 }
 

@@ -144,6 +144,7 @@ void GenerationRun::begin() {
 bool GenerationRun::submit_all() {
   choices_.reserve(plan_.sequences.size());
   for (PlannedSequence& sequence : plan_.sequences) {
+    sequence.request.deadline = plan_.deadline;
     auto stream = backend_.engine->submit(sequence.request, make_wake_up());
     if (!stream) {
       done_ = true;
@@ -234,8 +235,11 @@ void GenerationRun::take(std::size_t index, GenerationEvent event) {
 void GenerationRun::take_end(std::size_t index, const GenerationFinished& finished) {
   ChoiceRun& choice = choices_[index];
   if (finished.reason == FinishReason::error) {
-    spdlog::error("{}: generation failed: {}", exchange_->request().id,
-                  finished.error ? finished.error->message : "no reason given");
+    const bool late = finished.error && finished.error->code == ErrorCode::deadline;
+    if (!late) {
+      spdlog::error("{}: generation failed: {}", exchange_->request().id,
+                    finished.error ? finished.error->message : "no reason given");
+    }
     fail(generation_error(finished.error));
     return;
   }
@@ -411,6 +415,7 @@ void GenerationRun::ping() {
   exchange_->write(event ? sse_text({*event}) : kSsePing);
 }
 
+// The engine ends late requests itself. This tells the client in time even when a step takes long.
 void GenerationRun::arm_deadline() {
   if (!plan_.deadline) {
     return;
