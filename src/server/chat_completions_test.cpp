@@ -265,6 +265,19 @@ TEST_F(ServerTest, BodiesInEveryShape) {
   EXPECT_EQ(tools.json().at("error").at("param"), "tools[0].name");
 }
 
+TEST_F(ServerTest, TheEngineKnowsTheDeadlineAndMayEndTheAnswer) {
+  engine_.set_script(
+      {.tokens = tokens("a"), .error = Error{ErrorCode::deadline, "out of time", ""}});
+  start();
+  post(kChat, chat());
+  EXPECT_FALSE(engine_.requests().back().deadline);
+  const TestReply late = post(kChat, chat(R"("timeout":1000)"));
+  EXPECT_TRUE(engine_.requests().back().deadline);
+  EXPECT_EQ(late.status, 504);
+  EXPECT_EQ(late.json().at("error").at("code"), "deadline_exceeded");
+  EXPECT_EQ(late.header("x-should-retry"), "false");
+}
+
 TEST_F(ServerTest, AFullQueueIsTooManyRequests) {
   engine_.refuse_with(Error{ErrorCode::resource_exhausted, "queue full", ""});
   start();
