@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -39,23 +40,29 @@ constexpr std::int64_t kScoreStep = 64;  // prompt tokens scored in one step
 constexpr std::size_t kKeyFileBytesMax = std::size_t{1} << 20;
 constexpr std::size_t kBodiesAtOnce = 4;  // largest ones, in memory
 
-// One key per line; empty lines do not count.
-Result<void> add_keys_from_file(const std::string& path, std::vector<std::string>& keys) {
+// One key per line, "KEY" or "KEY context=N"; empty lines do not count.
+Result<void> add_keys_from_file(const std::string& path, ServerConfig& config) {
   const std::string text = SLUICE_TRY(read_text_file(path, kKeyFileBytesMax));
-  const std::size_t given = keys.size();
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const std::size_t end = rest.find('\n');
-    std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+  const std::size_t given = config.api_keys.size();
+  std::istringstream lines(text);
+  std::string line;
+  for (std::int64_t number = 1; std::getline(lines, line); ++number) {
     if (line.ends_with('\r')) {
-      line.remove_suffix(1);
+      line.pop_back();
+    }
+    constexpr std::string_view kContext = " context=";
+    if (const std::size_t at = line.find(kContext); at != std::string::npos) {
+      const std::int64_t tokens = SLUICE_TRY(
+          parse_integer(std::string_view(line).substr(at + kContext.size()), {2, kPromptTokensMax},
+                        fmt::format("--api-key-file {}: line {}: context", path, number)));
+      line.resize(at);
+      config.key_context_max[line] = tokens;
     }
     if (!line.empty()) {
-      keys.emplace_back(line);
+      config.api_keys.push_back(line);
     }
   }
-  if (keys.size() == given) {
+  if (config.api_keys.size() == given) {
     return fail(ErrorCode::invalid_argument, fmt::format("--api-key-file {}: no keys", path));
   }
   return {};
@@ -93,7 +100,7 @@ Result<ServerConfig> make_server_config(const ServeOptions& options) {
     }
   }
   if (!options.api_key_file.empty()) {
-    SLUICE_TRY(add_keys_from_file(options.api_key_file, config.api_keys));
+    SLUICE_TRY(add_keys_from_file(options.api_key_file, config));
   }
   return config;
 }

@@ -87,7 +87,9 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
   command.add_option("--api-key", server.api_keys, "Key clients must send; may be repeated")
       ->type_name("KEY")
       ->allow_extra_args(false);
-  command.add_option("--api-key-file", options.api_key_file, "File with one key per line")
+  command
+      .add_option("--api-key-file", options.api_key_file,
+                  "File with one key per line; \"KEY context=N\" gives a key less context")
       ->type_name("FILE");
   command
       .add_option("--admin-key", server.admin_keys,
@@ -289,6 +291,35 @@ void add_api_options(CLI::App& command, ServerConfig& server) {
                 {1, 1024});
 }
 
+// What requests may not have.
+void add_guard_options(CLI::App& command, ServerConfig& server) {
+  command
+      .add_option_function<std::string>(
+          "--thinking",
+          [&server](const std::string& value) {
+            server.chat.thinking.enabled = value == "on";
+            server.chat.thinking.forbidden = value == "forbid";
+            server.messages.thinking.forbidden = value == "forbid";
+          },
+          "Thinking on the OpenAI paths when a request does not say: on or off; forbid: never, on "
+          "any path, whatever requests say")
+      ->check(CLI::IsMember({"on", "off", "forbid"}))
+      ->default_str("on");
+  check_integer(*command
+                     .add_option("--max-new-tokens", server.answer_tokens_max,
+                                 "Tokens of one answer, whatever max_tokens says; without it "
+                                 "the rest of the context")
+                     ->type_name("N"),
+                {1, kTokensMaxMax});
+  command
+      .add_option_function<std::string>(
+          "--raw-completions",
+          [&server](const std::string& value) { server.raw_completions = value == "on"; },
+          "Answer /v1/completions: on or off")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->default_str("on");
+}
+
 }  // namespace
 
 void add_serve_options(CLI::App& command, ServeOptions& options) {
@@ -303,6 +334,7 @@ void add_serve_options(CLI::App& command, ServeOptions& options) {
   add_server_options(command, options);
   add_media_options(command, options);
   add_api_options(command, options.server);
+  add_guard_options(command, options.server);
   command
       .add_option("--log-level", options.log_level,
                   "What to log: info (each request), warning, error, off")

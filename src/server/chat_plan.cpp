@@ -208,7 +208,7 @@ ApiResult<GenerationPlan> plan_chat(const Backend& backend, const HttpRequest& h
     return std::unexpected(*error);
   }
   const auto tokens_max =
-      answer_tokens_max(backend, dialect, fields, std::ssize(encoded.token_ids), param);
+      answer_tokens_max(backend, http, dialect, fields, std::ssize(encoded.token_ids), param);
   if (!tokens_max) {
     return std::unexpected(tokens_max.error());
   }

@@ -115,8 +115,8 @@ std::optional<ApiError> add_prompt(const Backend& backend, const CompletionReque
     return echo.error();
   }
   const GenerationFields fields = generation_of(backend, request);
-  const auto tokens_max =
-      answer_tokens_max(backend, ApiDialect::openai, fields, std::ssize(*token_ids), "prompt");
+  const auto tokens_max = answer_tokens_max(backend, http, ApiDialect::openai, fields,
+                                            std::ssize(*token_ids), "prompt");
   if (!tokens_max) {
     return tokens_max.error();
   }
@@ -147,6 +147,11 @@ std::optional<ApiError> add_prompt(const Backend& backend, const CompletionReque
 
 ApiResult<GenerationPlan> plan_completion(const Backend& backend, const HttpRequest& http,
                                           std::string body) {
+  if (!backend.config->raw_completions) {
+    return api_fail(
+        ApiErrorKind::forbidden,
+        "raw completions are turned off on this server; chat is at /v1/chat/completions", "");
+  }
   if (const auto error = check_admission(backend)) {
     return std::unexpected(*error);
   }

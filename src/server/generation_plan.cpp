@@ -136,10 +136,17 @@ ReplyHead make_reply_head(const Backend& backend, const GenerationFields& fields
           .fingerprint = backend.model->fingerprint};
 }
 
-ApiResult<std::int64_t> answer_tokens_max(const Backend& backend, ApiDialect dialect,
-                                          const GenerationFields& fields,
-                                          std::int64_t prompt_tokens, const std::string& param) {
+std::int64_t context_max_of(const Backend& backend, const HttpRequest& http) {
   const std::int64_t context = backend.engine->config().context_max;
+  const auto& limits = backend.config->key_context_max;
+  const auto limit = limits.find(presented_key(backend.config->api_keys, http));
+  return limit == limits.end() ? context : std::min(context, limit->second);
+}
+
+ApiResult<std::int64_t> answer_tokens_max(const Backend& backend, const HttpRequest& http,
+                                          ApiDialect dialect, const GenerationFields& fields,
+                                          std::int64_t prompt_tokens, const std::string& param) {
+  const std::int64_t context = context_max_of(backend, http);
   const bool too_much =
       backend.config->reject_overflow && fields.tokens_max.value_or(0) > context - prompt_tokens;
   if (prompt_tokens >= context || too_much) {
@@ -150,8 +157,17 @@ ApiResult<std::int64_t> answer_tokens_max(const Backend& backend, ApiDialect dia
                                 .completion_tokens = fields.tokens_max.value_or(0)},
                                param));
   }
-  const std::int64_t room = context - prompt_tokens;
-  return std::min(fields.tokens_max.value_or(room), room);
+  std::int64_t most = context - prompt_tokens;
+  if (const std::int64_t allowed = backend.config->answer_tokens_max; allowed > 0) {
+    if (backend.config->reject_overflow && fields.tokens_max.value_or(0) > allowed) {
+      return api_fail(ApiErrorKind::invalid_value,
+                      fmt::format("max_tokens is {}, this server allows at most {}",
+                                  *fields.tokens_max, allowed),
+                      "max_tokens");
+    }
+    most = std::min(most, allowed);
+  }
+  return std::min(fields.tokens_max.value_or(most), most);
 }
 
 std::vector<PlannedSequence> plan_sequences(const Backend& backend, const GenerationFields& fields,

@@ -65,10 +65,14 @@ RequestLimits request_limits(const Backend& backend);
 ReplyHead make_reply_head(const Backend& backend, const GenerationFields& fields,
                           std::string_view id_prefix);
 
-// How many tokens the answer to a prompt may have: what was asked for, or all that fits. Error when
-// nothing fits. `param` names the field the prompt came from.
-ApiResult<std::int64_t> answer_tokens_max(const Backend& backend, ApiDialect dialect,
-                                          const GenerationFields& fields,
+// Tokens of prompt and answer together that the key of a request may use: the engine's context, or
+// less.
+std::int64_t context_max_of(const Backend& backend, const HttpRequest& http);
+
+// How many tokens the answer to a prompt may have: what was asked for, or all that fits and this
+// server allows. Error when nothing fits. `param` names the field the prompt came from.
+ApiResult<std::int64_t> answer_tokens_max(const Backend& backend, const HttpRequest& http,
+                                          ApiDialect dialect, const GenerationFields& fields,
                                           std::int64_t prompt_tokens, const std::string& param);
 
 // The `n` sequences that answer one prompt; each has its own seed.

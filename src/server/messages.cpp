@@ -40,10 +40,12 @@ ApiResult<GenerationPlan> plan_messages(const Backend& backend, const HttpReques
   }
   const GenerationFields& fields = request->chat.generation;
   const std::int64_t given = plan->sequences.front().request.stop.tokens_max;
+  const bool fills_context =
+      std::ssize(encoded->token_ids) + given == context_max_of(backend, http);
   plan->format = std::make_unique<MessagesReply>(
       make_reply_head(backend, fields, "msg_"),
       MessagesReplyOptions{.omit_thinking = request->omit_thinking,
-                           .length_is_context = fields.tokens_max != given,
+                           .length_is_context = fills_context && fields.tokens_max != given,
                            .marked_tokens = marked_tokens(backend, *encoded)});
   return plan;
 }

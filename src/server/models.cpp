@@ -12,6 +12,7 @@
 #include "api/fields/json_text.h"
 #include "api/responses/codex_catalog.h"
 #include "server/error_map.h"
+#include "server/generation_plan.h"
 
 namespace sluice {
 namespace {
@@ -28,10 +29,8 @@ json::array input_modalities(bool sees) {
   return sees ? json::array{"text", "image", "video"} : json::array{"text"};
 }
 
-json::object model_json(const Backend& backend, const std::string& name) {
-  const ServedModel& model = *backend.model;
+json::object model_json(const ServedModel& model, const std::string& name, std::int64_t context) {
   const bool sees = model.vision.has_value();
-  const std::int64_t context = backend.engine->config().context_max;
   const std::chrono::sys_seconds created{std::chrono::seconds(model.created)};
   return json::object{
       {"id", name},
@@ -57,12 +56,13 @@ json::object model_json(const Backend& backend, const std::string& name) {
 
 void handle_models(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {
   const std::vector<std::string> names = model_names(*backend.model);
+  const std::int64_t context = context_max_of(backend, exchange->request());
   json::array list;
   json::array catalog;
   for (const std::string& name : names) {
-    list.push_back(model_json(backend, name));
+    list.push_back(model_json(*backend.model, name, context));
     catalog.push_back(codex_model_json({.name = name,
-                                        .context_tokens = backend.engine->config().context_max,
+                                        .context_tokens = context,
                                         .rank = static_cast<std::int64_t>(catalog.size()),
                                         .sees = backend.model->vision.has_value()}));
   }
@@ -80,7 +80,8 @@ void handle_model(const Backend& backend, const std::shared_ptr<Exchange>& excha
   const std::string name = path.substr(path.find(kFolder) + kFolder.size());
   const std::vector<std::string> names = model_names(*backend.model);
   if (std::find(names.begin(), names.end(), name) != names.end()) {
-    exchange->reply({.body = json::serialize(model_json(backend, name))});
+    const std::int64_t context = context_max_of(backend, exchange->request());
+    exchange->reply({.body = json::serialize(model_json(*backend.model, name, context))});
     return;
   }
   exchange->reply(openai_error_response(
@@ -93,7 +94,8 @@ void handle_props(const Backend& backend, const std::shared_ptr<Exchange>& excha
   const EngineConfig& engine = backend.engine->config();
   exchange->reply(
       {.body = to_json(json::object{
-           {"default_generation_settings", json::object{{"n_ctx", engine.context_max}}},
+           {"default_generation_settings",
+            json::object{{"n_ctx", context_max_of(backend, exchange->request())}}},
            {"total_slots", engine.sequences_max},
            {"model_alias", model.id},
            {"chat_template", model.chat_template.source()},

@@ -45,6 +45,77 @@ TEST_F(ServerTest, OverflowMayBeRefused) {
               ::testing::HasSubstr("250 in the completion"));
 }
 
+TEST_F(ServerTest, AnAnswerIsNoLongerThanTheOperatorAllows) {
+  engine_.set_script({.tokens = tokens("x")});
+  config_.answer_tokens_max = 10;
+  start();
+  const auto given = [this](const std::string& fields) {
+    EXPECT_EQ(post(kChat, chat(fields)).status, 200);
+    return engine_.requests().back().stop.tokens_max;
+  };
+  EXPECT_EQ(given(""), 10);
+  EXPECT_EQ(given(R"("max_tokens":11)"), 10);
+  EXPECT_EQ(given(R"("max_tokens":9)"), 9);
+  shut_down();
+  config_.reject_overflow = true;
+  start();
+  EXPECT_EQ(given(R"("max_tokens":10)"), 10);
+  const TestReply reply = post(kChat, chat(R"("max_tokens":11)"));
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_EQ(reply.json().at("error").at("param"), "max_tokens");
+}
+
+TEST_F(ServerTest, AKeyMayHaveLessContextThanOthers) {
+  engine_.set_script({.tokens = tokens("x")});
+  config_.api_keys = {"large", "small"};
+  config_.key_context_max["small"] = 40;
+  start();
+  const std::string body = R"({"prompt":")" + std::string(60, 'x') + R"("})";
+  EXPECT_EQ(post("/v1/completions", body, "x-api-key: large\r\n").status, 200);
+  const TestReply reply = post("/v1/completions", body, "x-api-key: small\r\n");
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_EQ(reply.json().at("error").at("code"), "context_length_exceeded");
+  EXPECT_THAT(std::string(reply.json().at("error").at("message").as_string()),
+              ::testing::HasSubstr("40 tokens"));
+  const auto listed = [this](const std::string& key) {
+    return get("/v1/models", "x-api-key: " + key + "\r\n")
+        .json()
+        .at("data")
+        .at(0)
+        .at("context_length");
+  };
+  EXPECT_EQ(listed("small"), 40);
+  EXPECT_EQ(listed("large"), engine_.config().context_max);
+}
+
+TEST_F(ServerTest, RawCompletionsMayBeTurnedOff) {
+  config_.raw_completions = false;
+  engine_.set_script({.tokens = tokens("x")});
+  start();
+  EXPECT_EQ(post("/v1/completions", R"({"prompt":"x"})").status, 403);
+  EXPECT_EQ(post(kChat, chat()).status, 200);
+}
+
+TEST_F(ServerTest, ThinkingMayBeForbidden) {
+  config_.chat.thinking.forbidden = true;
+  config_.messages.thinking.forbidden = true;
+  engine_.set_script({.tokens = tokens("x")});
+  start();
+  const auto thinks = [this](const std::string& fields) {
+    const json::value reply =
+        post("/apply-template", R"({"messages":[{"role":"user","content":"a"}])" + fields + "}")
+            .json();
+    return !reply.at("prompt").as_string().ends_with("</think>\n\n");
+  };
+  EXPECT_FALSE(thinks(""));
+  EXPECT_FALSE(thinks(R"(,"enable_thinking":true)"));
+  EXPECT_FALSE(thinks(R"(,"reasoning_effort":"high")"));
+  const TestReply reply = post(kChat, chat(R"("reasoning_effort":"high")"));
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.header("x-ignored-params"), "reasoning_effort");
+  EXPECT_EQ(post(kChat, chat(R"("reasoning_effort":"none")")).header("x-ignored-params"), "");
+}
+
 TEST_F(ServerTest, SamplingThatIsLeftOpen) {
   config_.sampling.thinking.temperature = 1.0F;
   config_.sampling.thinking.top_k = 20;

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -34,7 +36,8 @@ struct ServerConfig {
   int ping_seconds = 5;  // a stream that is silent for this long gets a comment; 0 never
 
   // Who may ask.
-  std::vector<std::string> api_keys = {};       // none: everybody
+  std::vector<std::string> api_keys = {};                                 // none: everybody
+  std::map<std::string, std::int64_t, std::less<>> key_context_max = {};  // tokens, for some keys
   std::vector<std::string> admin_keys = {};     // none: clients on this machine administer
   bool public_info = true;                      // /version and /metrics without a key
   std::vector<std::string> cors_origins = {};   // beside loopback ones; "*" needs a key
@@ -44,12 +47,14 @@ struct ServerConfig {
 
   std::filesystem::path cache_dir = {};  // of cache files; empty: there are none
 
-  bool debug = false;            // /debug/parse is there
-  bool strict_model = false;     // an unknown `model` is 404 instead of the served one
-  bool responses_store = true;   // responses are kept for previous_response_id and GET
-  bool tool_fence_guard = true;  // what looks like a call inside a ``` fence is text
-  bool reject_overflow = false;  // max_tokens beyond the context is an error instead of less
-  std::int64_t choices_max = 8;  // `n`
+  bool debug = false;                  // /debug/parse is there
+  bool strict_model = false;           // an unknown `model` is 404 instead of the served one
+  bool responses_store = true;         // responses are kept for previous_response_id and GET
+  bool tool_fence_guard = true;        // what looks like a call inside a ``` fence is text
+  bool raw_completions = true;         // /v1/completions is there
+  bool reject_overflow = false;        // max_tokens beyond a limit is an error instead of less
+  std::int64_t choices_max = 8;        // `n`
+  std::int64_t answer_tokens_max = 0;  // whatever max_tokens says; 0: the rest of the context
   SamplingDefaults sampling = {};
   ChatDefaults chat = {};
   MessagesDefaults messages = {};

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <string_view>
+#include <utility>
 
 namespace sluice {
 namespace {
@@ -105,28 +106,34 @@ const Effort* find_effort(const SaidEffort& said, FieldReport& report) {
 
 ThinkingFields read_thinking(JsonFields& body, JsonFields* kwargs,
                              const ThinkingDefaults& defaults) {
-  const auto kwargs_enable =
-      kwargs != nullptr ? kwargs->boolean("enable_thinking") : std::optional<bool>();
-  const auto body_enable = body.boolean("enable_thinking");
   const Wishes wishes = read_wishes(body, kwargs);
   const Effort* effort = wishes.effort ? find_effort(*wishes.effort, body.report()) : nullptr;
 
   ThinkingFields thinking;
   thinking.excluded = wishes.excluded || !body.boolean("include_reasoning").value_or(true);
-  std::optional<bool> enabled = kwargs_enable;
-  if (!enabled) {
-    enabled = body_enable;
+  std::optional<bool> enabled;
+  std::string decided_by;
+  const auto decide = [&](std::optional<bool> value, std::string path) {
+    if (!enabled && value) {
+      enabled = value;
+      decided_by = std::move(path);
+    }
+  };
+  if (kwargs != nullptr) {
+    decide(kwargs->boolean("enable_thinking"), kwargs->path_of("enable_thinking"));
   }
-  if (!enabled) {
-    enabled = wishes.thinking_type;
+  decide(body.boolean("enable_thinking"), body.path_of("enable_thinking"));
+  decide(wishes.thinking_type, body.path_of("thinking"));
+  if (wishes.budget == 0) {
+    decide(false, "");
   }
-  if (!enabled && wishes.budget && wishes.budget == 0) {
-    enabled = false;
+  if (effort != nullptr) {
+    decide(effort->thinks, wishes.effort->path);
   }
-  if (!enabled && effort != nullptr) {
-    enabled = effort->thinks;
+  if (defaults.forbidden && enabled == true) {
+    body.report().ignore(decided_by);
   }
-  thinking.enabled = enabled.value_or(defaults.enabled);
+  thinking.enabled = !defaults.forbidden && enabled.value_or(defaults.enabled);
   if (effort != nullptr) {
     thinking.effort = wishes.effort->value;
   }

@@ -20,6 +20,7 @@ struct EffortBudgets {
 // What holds when the request does not say.
 struct ThinkingDefaults {
   bool enabled = true;
+  bool forbidden = false;  // never, whatever the request says
   EffortBudgets budgets = {};
 };
 
@@ -33,7 +34,8 @@ struct ThinkingFields {
 // `kwargs` are the chat_template_kwargs, or null. The first given of these decides: kwargs,
 // enable_thinking, thinking.type, a budget of 0, the effort, `defaults`. The budget is the first of
 // thinking_token_budget, thinking_budget, reasoning.max_tokens, thinking.budget_tokens, that of the
-// kwargs, and what the effort stands for; -1 says that there is none.
+// kwargs, and what the effort stands for; -1 says that there is none. Where thinking is forbidden,
+// the wish for it counts as ignored.
 ThinkingFields read_thinking(JsonFields& body, JsonFields* kwargs,
                              const ThinkingDefaults& defaults);
 
