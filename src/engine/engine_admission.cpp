@@ -147,11 +147,12 @@ void EngineLoop::encode_pictures() {
   bool anybody_decodes = false;
   for (const auto& sequence : sequences_) {
     if (sequence->awaits_pictures) {
-      awaiting_.push_back(sequence.get());
+      awaiting_.insert(
+          std::ranges::upper_bound(awaiting_, sequence->priority, {}, &Sequence::priority),
+          sequence.get());
     }
     anybody_decodes |= sequence->running && sequence->prefilled_at.has_value();
   }
-  std::ranges::stable_sort(awaiting_, {}, &Sequence::priority);
   const std::int64_t tokens = anybody_decodes ? prefill_beside_decode() : config_.prefill_step_max;
   const auto finished =
       pictures_.advance(awaiting_, flops_per_token_ * static_cast<double>(tokens));

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -38,7 +39,9 @@ std::vector<Failures> failures_of(const LoadRun& run) {
   for (auto& [kind, failures] : by_kind) {
     result.push_back(std::move(failures));
   }
-  std::ranges::stable_sort(result, std::ranges::greater(), &Failures::count);
+  std::ranges::sort(result, {}, [](const Failures& failures) {
+    return std::pair(-failures.count, std::string_view(failures.kind));
+  });
   return result;
 }
 

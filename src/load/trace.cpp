@@ -6,6 +6,7 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <fstream>
 #include <map>
@@ -126,13 +127,17 @@ class Assembly {
   }
 
   std::vector<PlannedConversation> take() {
-    std::vector<PlannedConversation> result;
-    result.reserve(conversations_.size());
-    for (auto& conversation : conversations_) {
-      const std::optional<double> at = conversation->next_at();
-      result.push_back({.conversation = std::move(conversation), .at = at});
+    std::vector<std::pair<double, std::size_t>> order;
+    order.reserve(conversations_.size());
+    for (std::size_t i = 0; i < conversations_.size(); ++i) {
+      order.emplace_back(*conversations_[i]->next_at(), i);
     }
-    std::ranges::stable_sort(result, {}, [](const PlannedConversation& one) { return *one.at; });
+    std::ranges::sort(order);
+    std::vector<PlannedConversation> result;
+    result.reserve(order.size());
+    for (const auto& [at, i] : order) {
+      result.push_back({.conversation = std::move(conversations_[i]), .at = at});
+    }
     return result;
   }
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "platform/thread_pool.h"
@@ -42,7 +43,7 @@ struct Audit {
     return values == 0 ? 0.0 : std::sqrt(square_sum / static_cast<double>(values));
   }
   // How far the largest value stands out.
-  double peak() const { return rms() > 0 ? largest / rms() : 0.0; }
+  double peak() const { return rms() > 0 && std::isfinite(rms()) ? largest / rms() : 0.0; }
 };
 
 void add_values(Audit& audit, std::span<const float> values) {
@@ -140,8 +141,8 @@ void append_audits(std::vector<Audit> audits, Check& check) {
       check.add_finding(*wrong);
     }
   }
-  std::ranges::stable_sort(audits, [](const Audit& a, const Audit& b) {
-    return std::pair(judge(a).has_value(), a.peak()) > std::pair(judge(b).has_value(), b.peak());
+  std::ranges::sort(audits, {}, [](const Audit& audit) {
+    return std::tuple(!judge(audit).has_value(), -audit.peak(), audit.spec);
   });
   Table table{.columns = {"tensor", "shape", "rms", "largest", "largest/rms", "flat rows"},
               .rows = {}};
