@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "build" / "test_results"
 JOBS = os.cpu_count() or 2
 ISAS = ("ref", "avx2", "avx512", "amx")
-TSAN_FOLDERS = ("platform", "engine", "server")
+TSAN_FOLDERS = ("platform", "load", "engine", "server")
 TSAN_FILTER = "-EngineLoop.*:PrefixReuse.*"  # suites of one thread, minutes under ThreadSanitizer
 
 

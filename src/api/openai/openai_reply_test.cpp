@@ -269,10 +269,12 @@ TEST(CompletionReply, LogprobsCountOffsetsInCharacters) {
 
 TEST(CompletionReply, OffsetsAreThoseOfTheTextThatIsReturned) {
   // Tokens of text; 1 begins a character that 2 ends, or is not shown.
-  const auto text_of = [](TokenId id) { return std::vector<std::string>{"a", "", "é"}.at(id); };
+  const auto text_of = [](TokenId id) {
+    return std::array{"a", "", "é"}.at(static_cast<std::size_t>(id));
+  };
   const std::vector<TokenEvent> tokens{{.token_id = 0}, {.token_id = 1}, {.token_id = 1},
                                        {.token_id = 2}, {.token_id = 0}, {.token_id = 1}};
-  const auto offsets = [&](const CompletionText& text, std::size_t first) {
+  const auto offsets = [&](const CompletionText& text, std::ptrdiff_t first) {
     json::array said;
     CompletionReply reply(kHead, {.logprobs = true, .texts = {text}}, token_bytes);
     const std::array<AnswerDelta, 2> deltas{
@@ -287,7 +289,7 @@ TEST(CompletionReply, OffsetsAreThoseOfTheTextThatIsReturned) {
     }
     return to_json(said);
   };
-  for (const std::size_t first : {0, 2, 3, 6}) {
+  for (const int first : {0, 2, 3, 6}) {
     EXPECT_EQ(offsets({.answer = text_of}, first), "[0,1,1,1,2,3]");
     // An echo of one character, though its two tokens would spell two: the answer begins behind it.
     const CompletionText echoed{.answer = text_of,
