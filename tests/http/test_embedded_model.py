@@ -17,14 +17,14 @@ from render import Renderer  # noqa: E402
 
 # row of the evaluation: cases, percent right at least
 FLOORS = {
-    "needle, 1K": (20, 100),
+    "needle, 1K": (20, 95),
     "needle, 8K": (10, 100),
     "several needles": (20, 95),
-    "last value wins": (20, 100),
+    "last value wins": (20, 90),
     "sums": (20, 95),
     "lists and letters": (20, 100),
     "tools": (30, 80),
-    "facts told earlier": (20, 95),
+    "facts told earlier": (20, 80),
     "system rules": (20, 90),
     "small talk": (20, 80),
 }
