@@ -1,11 +1,11 @@
-# sluice_folder(NAME [NUMERIC] [DEPENDS folders...] [LIBRARIES targets...] [EXECUTABLE name])
+# sluice_folder(NAME [OPTIMISED] [DEPENDS folders...] [LIBRARIES targets...] [EXECUTABLE name])
 #
 # Makes the target sluice_NAME from src/NAME (all *.cpp below it but *_test.cpp and, for an
 # executable, main.cpp) and, from the *_test.cpp files, the test program NAME_test. Tests of src/
-# need neither network nor weights and carry the ctest label "fast". NUMERIC: optimised even where the
+# need neither network nor weights and carry the ctest label "fast". OPTIMISED: optimised even where the
 # build is not, because its tests would take minutes.
 function(sluice_folder name)
-  cmake_parse_arguments(ARG "NUMERIC" "EXECUTABLE" "DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "OPTIMISED" "EXECUTABLE" "DEPENDS;LIBRARIES" ${ARGN})
   set(folder ${PROJECT_SOURCE_DIR}/src/${name})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cpp)
   set(tests ${sources})
@@ -31,7 +31,7 @@ function(sluice_folder name)
   if(tests)
     sluice_test(${name}_test LABEL fast SOURCES ${tests} LIBRARIES ${target})
   endif()
-  if(ARG_NUMERIC AND CMAKE_BUILD_TYPE STREQUAL "Debug")
+  if(ARG_OPTIMISED AND CMAKE_BUILD_TYPE STREQUAL "Debug")
     foreach(optimised ${target} ${name}_test)
       if(TARGET ${optimised})
         target_compile_options(${optimised} PRIVATE -O2)
