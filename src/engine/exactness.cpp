@@ -144,7 +144,7 @@ class Check {
   }
 
   // As many sequences as the memory allows; KV memory for all of them, or for little more than one.
-  EngineConfig random_config() {
+  EngineConfig random_config(std::int64_t round) {
     const CacheLayout& layout = model_.cache_layout();
     const auto blocks = static_cast<std::size_t>(kContextMax / kKvBlockTokens);
     const std::size_t per_sequence = blocks * layout.kv_block_bytes + layout.state_slot_bytes;
@@ -156,9 +156,10 @@ class Check {
     config.prefill_beside_decode_max = below(2) == 0 ? 0 : 1 + below(config.prefill_step_max);
     config.kv_tokens_max = below(2) == 0 ? 0 : kContextMax + below(kContextMax / 4);
     const std::size_t state_bytes = layout.state_slot_bytes;
-    const std::array<std::size_t, 4> budgets{0, 3 * state_bytes, 12 * state_bytes,
-                                             options_.memory_max / 2};
-    config.reuse_bytes = budgets[static_cast<std::size_t>(below(std::ssize(budgets)))];
+    // In turns, so that even two rounds go on from what is kept, and have to give some of it up.
+    const std::array<std::size_t, 4> budgets{options_.memory_max / 2, 3 * state_bytes, 0,
+                                             12 * state_bytes};
+    config.reuse_bytes = budgets[static_cast<std::size_t>(round % std::ssize(budgets))];
     return config;
   }
 
@@ -215,7 +216,7 @@ class Check {
   }
 
   Result<void> run_round(std::int64_t round) {
-    const EngineConfig config = random_config();
+    const EngineConfig config = random_config(round);
     auto program = SLUICE_TRY(Program::create(model_, config));
     std::vector<Request> requests;
     std::vector<Answer> wanted;
