@@ -92,7 +92,7 @@ def attempt(name, bin_folder, folder):
             (home / path).write_text(text)
         done = subprocess.run([str(bin_folder / name), *agent.command], cwd=work, text=True, timeout=SECONDS_MAX,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-                              env={**os.environ, "HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config"),
+                              env={**os.environ, "PWD": str(work), "HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config"),
                                    **agent.environment})
     finally:
         server.stop()
