@@ -19,6 +19,7 @@
 #include "apps/prompt_options.h"
 #include "base/checked_math.h"
 #include "base/clock.h"
+#include "model/lone_sequence.h"
 #include "platform/aligned_buffer.h"
 
 namespace sluice::apps {
@@ -42,54 +43,6 @@ std::int64_t largest_step(std::int64_t token_count, std::int64_t vocab_size) {
                     std::clamp(rows, std::int64_t{1}, kStepTokensMax));
 }
 
-// One sequence alone in its cache: blocks 0, 1, ... and slot 0.
-class SoleSequence {
- public:
-  static Result<SoleSequence> create(const CacheLayout& layout, std::int64_t token_count) {
-    SoleSequence sequence;
-    const std::int64_t blocks = ceil_div(token_count, kKvBlockTokens);
-    sequence.kv_ = SLUICE_TRY(
-        AlignedBuffer::allocate(static_cast<std::size_t>(blocks) * layout.kv_block_bytes));
-    sequence.state_ = SLUICE_TRY(AlignedBuffer::allocate(layout.state_slot_bytes));
-    sequence.block_table_.resize(static_cast<std::size_t>(blocks));
-    std::iota(sequence.block_table_.begin(), sequence.block_table_.end(), 0);
-    return sequence;
-  }
-
-  // Computes tokens [position, position + token_ids.size()); logits [that many, vocab_size].
-  void forward(Qwen3_5& model, std::span<const TokenId> token_ids, std::int64_t position,
-               std::span<float> logits) {
-    const auto count = static_cast<std::int64_t>(token_ids.size());
-    rows_.resize(token_ids.size());
-    std::iota(rows_.begin(), rows_.end(), 0);
-    rope_positions_.resize(3 * token_ids.size());
-    for (std::size_t axis = 0; axis < 3; ++axis) {  // text: all three axes count alike
-      std::iota(
-          rope_positions_.begin() + static_cast<std::ptrdiff_t>(axis * token_ids.size()),
-          rope_positions_.begin() + static_cast<std::ptrdiff_t>((axis + 1) * token_ids.size()),
-          static_cast<std::int32_t>(position));
-    }
-    const auto blocks = static_cast<std::size_t>(ceil_div(position + count, kKvBlockTokens));
-    const SequenceSlice slice{.position = position,
-                              .token_begin = 0,
-                              .token_count = count,
-                              .block_table = std::span(block_table_).first(blocks),
-                              .state_slot = 0};
-    const ForwardBatch batch{.token_ids = token_ids,
-                             .rope_positions = rope_positions_,
-                             .sequences = std::span(&slice, 1),
-                             .logit_rows = rows_};
-    model.forward(batch, {.kv_blocks = kv_.data(), .state_slots = state_.data()}, logits);
-  }
-
- private:
-  AlignedBuffer kv_;
-  AlignedBuffer state_;
-  std::vector<std::int32_t> block_table_;
-  std::vector<std::int32_t> rows_;            // [T] of the step: every row wants logits
-  std::vector<std::int32_t> rope_positions_;  // [3][T]
-};
-
 // -log softmax(logits)[token], in double.
 double negative_log_likelihood(std::span<const float> logits, TokenId token) {
   const double largest = *std::ranges::max_element(logits);
@@ -106,15 +59,17 @@ Result<double> score_all(Qwen3_5& model, const std::vector<TokenId>& token_ids,
                          std::optional<SafetensorsRowWriter>& writer, ProgressBar& bar) {
   const auto vocab_size = static_cast<std::size_t>(model.config().vocab_size);
   const auto step = static_cast<std::size_t>(model.options().step_tokens_max);
-  SoleSequence sequence = SLUICE_TRY(
-      SoleSequence::create(model.cache_layout(), static_cast<std::int64_t>(token_ids.size())));
+  LoneSequence sequence =
+      SLUICE_TRY(LoneSequence::create(model, static_cast<std::int64_t>(token_ids.size())));
+  std::vector<std::int32_t> rows;  // of a step: all
   AlignedBuffer buffer = SLUICE_TRY(AlignedBuffer::allocate(step * vocab_size * sizeof(float)));
   double sum = 0.0;
   for (std::size_t begin = 0; begin < token_ids.size(); begin += step) {
     const std::size_t count = std::min(step, token_ids.size() - begin);
     const std::span<float> logits(buffer.as<float>(), count * vocab_size);
-    sequence.forward(model, std::span(token_ids).subspan(begin, count),
-                     static_cast<std::int64_t>(begin), logits);
+    rows.resize(count);
+    std::iota(rows.begin(), rows.end(), 0);
+    sequence.forward(std::span(token_ids).subspan(begin, count), rows, logits);
     for (std::size_t i = 0; i < count && begin + i + 1 < token_ids.size(); ++i) {
       sum += negative_log_likelihood(logits.subspan(i * vocab_size, vocab_size),
                                      token_ids[begin + i + 1]);
@@ -127,7 +82,7 @@ Result<double> score_all(Qwen3_5& model, const std::vector<TokenId>& token_ids,
   return sum;
 }
 
-// What SoleSequence and the logits of a step take.
+// What LoneSequence and the logits of a step take.
 EngineMemory plan_score(const Qwen3_5& model, std::int64_t token_count) {
   const CacheLayout& layout = model.cache_layout();
   const std::int64_t blocks = ceil_div(token_count, kKvBlockTokens);

@@ -12,9 +12,9 @@
 #include <optional>
 #include <span>
 
+#include "model/lone_sequence.h"
 #include "model/qwen3_5.h"
 #include "platform/mapped_file.h"
-#include "validate/lone_sequence.h"
 
 namespace sluice::validate {
 namespace {
@@ -83,6 +83,11 @@ Result<GoldenCase> read_case(const json::value& value, std::int64_t vocab_size,
   return golden;
 }
 
+// The largest, the first of equals.
+TokenId likeliest(std::span<const float> logits) {
+  return static_cast<TokenId>(std::ranges::max_element(logits) - logits.begin());
+}
+
 // The likeliest token at the end of the prompt and after each stored token but the last.
 Result<std::vector<TokenId>> predict(Qwen3_5& model, const GoldenCase& golden) {
   std::vector<TokenId> ids = golden.prompt_ids;
@@ -99,12 +104,12 @@ Result<std::vector<TokenId>> predict(Qwen3_5& model, const GoldenCase& golden) {
   for (std::size_t begin = 0; begin < ids.size(); begin += step) {
     const std::size_t count = std::min(step, ids.size() - begin);
     rows.clear();
-    logits.clear();
     for (std::size_t i = 0; i < count; ++i) {
       if (begin + i >= first) {
         rows.push_back(static_cast<std::int32_t>(i));
       }
     }
+    logits.resize(rows.size() * vocab_size);
     sequence.forward(std::span(ids).subspan(begin, count), rows, logits);
     for (std::size_t row = 0; row < rows.size(); ++row) {
       predicted.push_back(likeliest(std::span(logits).subspan(row * vocab_size, vocab_size)));

@@ -17,9 +17,9 @@
 
 #include "kernels/kernel_table.h"
 #include "kernels/select.h"
+#include "model/lone_sequence.h"
 #include "model/qwen3_5.h"
 #include "platform/memory_use.h"
-#include "validate/lone_sequence.h"
 
 namespace sluice::validate {
 namespace {
@@ -35,6 +35,17 @@ struct Logits {
   std::vector<std::int64_t> positions;
   std::vector<float> values;  // [positions][vocab_size]
 };
+
+// `count` token ids below vocab_size, the same for the same seed.
+std::vector<TokenId> made_up_tokens(std::int64_t count, std::int64_t vocab_size,
+                                    std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<TokenId> ids(static_cast<std::size_t>(count));
+  for (TokenId& id : ids) {
+    id = static_cast<TokenId>(random() % static_cast<std::uint64_t>(vocab_size));
+  }
+  return ids;
+}
 
 // `pieces` are tokens of the steps, repeated until the prompt ends.
 Result<Logits> logits_of(Qwen3_5& model, std::span<const TokenId> token_ids,
@@ -54,9 +65,12 @@ Result<Logits> logits_of(Qwen3_5& model, std::span<const TokenId> token_ids,
         logits.positions.push_back(begin + i);
       }
     }
+    const std::size_t before = logits.values.size();
+    logits.values.resize(before +
+                         rows.size() * static_cast<std::size_t>(model.config().vocab_size));
     sequence.forward(
         token_ids.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count)), rows,
-        logits.values);
+        std::span(logits.values).subspan(before));
   }
   return logits;
 }

@@ -1,5 +1,5 @@
-// One sequence alone on a model, driven step by step: what the checks of logits compare. Nothing of
-// the engine takes part.
+// One sequence alone on a model, driven step by step: for whoever wants logits and no engine.
+// Blocks 0, 1, ... and slot 0 are its own.
 //
 // Thread rule: one owner; the model outlives it.
 #pragma once
@@ -13,18 +13,17 @@
 #include "platform/aligned_buffer.h"
 #include "request/request.h"
 
-namespace sluice::validate {
+namespace sluice {
 
 class LoneSequence {
  public:
   // Room for tokens_max tokens. Error resource_exhausted: no memory.
   static Result<LoneSequence> create(Qwen3_5& model, std::int64_t tokens_max);
 
-  // Computes the next tokens (at most step_tokens_max of the model) and appends the logits
-  // [rows.size(), vocab_size] of the given rows, ascending and counted from the first of them, to
-  // `logits`.
+  // Computes the next tokens (at most step_tokens_max of the model); logits [rows.size(),
+  // vocab_size] of the given rows, ascending and counted from the first of them.
   void forward(std::span<const TokenId> token_ids, std::span<const std::int32_t> rows,
-               std::vector<float>& logits);
+               std::span<float> logits);
 
   std::int64_t position() const { return position_; }
 
@@ -39,11 +38,4 @@ class LoneSequence {
   std::int64_t position_ = 0;
 };
 
-// `count` token ids below vocab_size, the same for the same seed.
-std::vector<TokenId> made_up_tokens(std::int64_t count, std::int64_t vocab_size,
-                                    std::uint64_t seed);
-
-// The largest, the first of equals.
-TokenId likeliest(std::span<const float> logits);
-
-}  // namespace sluice::validate
+}  // namespace sluice

@@ -1,13 +1,11 @@
-#include "validate/lone_sequence.h"
+#include "model/lone_sequence.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <numeric>
-#include <random>
 
 #include "base/checked_math.h"
 
-namespace sluice::validate {
+namespace sluice {
 
 Result<LoneSequence> LoneSequence::create(Qwen3_5& model, std::int64_t tokens_max) {
   LoneSequence sequence(model);
@@ -22,7 +20,7 @@ Result<LoneSequence> LoneSequence::create(Qwen3_5& model, std::int64_t tokens_ma
 }
 
 void LoneSequence::forward(std::span<const TokenId> token_ids, std::span<const std::int32_t> rows,
-                           std::vector<float>& logits) {
+                           std::span<float> logits) {
   const auto count = static_cast<std::int64_t>(token_ids.size());
   rope_positions_.clear();
   for (int axis = 0; axis < 3; ++axis) {  // text: all three axes count alike
@@ -40,25 +38,8 @@ void LoneSequence::forward(std::span<const TokenId> token_ids, std::span<const s
                            .rope_positions = rope_positions_,
                            .sequences = std::span(&slice, 1),
                            .logit_rows = rows};
-  const std::size_t before = logits.size();
-  logits.resize(before + rows.size() * static_cast<std::size_t>(model_->config().vocab_size));
-  model_->forward(batch, {.kv_blocks = kv_.data(), .state_slots = state_.data()},
-                  std::span(logits).subspan(before));
+  model_->forward(batch, {.kv_blocks = kv_.data(), .state_slots = state_.data()}, logits);
   position_ += count;
 }
 
-std::vector<TokenId> made_up_tokens(std::int64_t count, std::int64_t vocab_size,
-                                    std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::vector<TokenId> ids(static_cast<std::size_t>(count));
-  for (TokenId& id : ids) {
-    id = static_cast<TokenId>(random() % static_cast<std::uint64_t>(vocab_size));
-  }
-  return ids;
-}
-
-TokenId likeliest(std::span<const float> logits) {
-  return static_cast<TokenId>(std::ranges::max_element(logits) - logits.begin());
-}
-
-}  // namespace sluice::validate
+}  // namespace sluice
