@@ -109,7 +109,9 @@ def bench(url, *arguments, code=0, **environment):
 def test_an_agent_meets_its_own_prefixes(embedded):
     report = bench(embedded.url, "--workload", "agent", "--requests", 6, "--turns", 3, "--concurrency", 2,
                    "--max-tokens", 8, "--system-tokens", 100, "--result-words", 20)
-    assert report["requests"] == {"answered": 6, "failed": 0, "interrupted": 0, "conversations": 2}
+    # The two users share six requests: one who is through with three turns begins again if the other is slow.
+    assert report["requests"].pop("conversations") in (2, 3)
+    assert report["requests"] == {"answered": 6, "failed": 0, "interrupted": 0}
     assert report["failures"] == [] and report["loop"] == "closed" and report["concurrency"] == 2
     assert report["tokens"]["replies"] == 6 and 0 < report["tokens"]["output"] <= 48
     assert report["cache"]["replies"] == 6 and 0 < report["cache"]["hit_share"] < 1
