@@ -6,10 +6,12 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/check.h"
 #include "base/checked_math.h"
 #include "base/histogram.h"
+#include "base/quantiles.h"
 #include "base/result.h"
 
 namespace sluice {
@@ -94,6 +96,23 @@ TEST(HistogramTest, ABoundBelongsToItsBucket) {
   const Histogram snapshot = histogram;
   histogram.add(0.0);
   EXPECT_EQ(snapshot.count(), 8);
+}
+
+TEST(QuantilesTest, PercentilesByNearestRank) {
+  EXPECT_EQ(percentile(std::vector<double>{7}, 50), 7);
+  EXPECT_EQ(percentile(std::vector<double>{1, 2}, 50), 1);
+  EXPECT_EQ(percentile(std::vector<double>{1, 2}, 51), 2);
+  std::vector<double> values;
+  for (int i = 200; i >= 1; --i) {
+    values.push_back(i);
+  }
+  const Quantiles all = quantiles_of(values);
+  EXPECT_EQ(all.p50, 100);
+  EXPECT_EQ(all.p95, 190);
+  EXPECT_EQ(all.p99, 198);
+  EXPECT_EQ(all.max, 200);
+  EXPECT_EQ(all.count, 200U);
+  EXPECT_EQ(quantiles_of({}).count, 0U);
 }
 
 }  // namespace

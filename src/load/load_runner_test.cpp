@@ -135,23 +135,6 @@ TEST(LoadRunnerTest, FirstModelOfTheList) {
   EXPECT_ERROR(first_model(client), ErrorCode::not_found, {"names no model"});
 }
 
-TEST(LoadReportTest, PercentilesByNearestRank) {
-  EXPECT_EQ(percentile(std::vector<double>{7}, 50), 7);
-  EXPECT_EQ(percentile(std::vector<double>{1, 2}, 50), 1);
-  EXPECT_EQ(percentile(std::vector<double>{1, 2}, 51), 2);
-  std::vector<double> values;
-  for (int i = 200; i >= 1; --i) {
-    values.push_back(i);
-  }
-  const Quantiles all = quantiles_of(values);
-  EXPECT_EQ(all.p50, 100);
-  EXPECT_EQ(all.p95, 190);
-  EXPECT_EQ(all.p99, 198);
-  EXPECT_EQ(all.max, 200);
-  EXPECT_EQ(all.count, 200U);
-  EXPECT_EQ(quantiles_of({}).count, 0U);
-}
-
 TEST(LoadReportTest, GoodAnswersMeetEveryGoal) {
   RequestRecord record;
   record.seconds = 3;
