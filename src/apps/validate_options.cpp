@@ -8,6 +8,8 @@ namespace sluice::apps {
 namespace {
 
 constexpr std::int64_t kNeedleTokensMin = 512;
+constexpr std::int64_t kCacheTokensMin = 300;
+constexpr std::int64_t kRateTokensMin = 128;
 
 void add_choice_options(CLI::App& command, ValidateOptions& options) {
   command.add_option("--only", options.only, "Only these checks: ID,ID,...; see --list")
@@ -62,6 +64,19 @@ void add_size_options(CLI::App& command, ValidateOptions& options) {
            ->delimiter(',')
            ->type_name("N"),
       {kNeedleTokensMin, kPromptTokensMax});
+  check_integer(*command
+                     .add_option("--cache-tokens", options.cache_tokens,
+                                 "Prompt tokens that requests of the check `cache` share")
+                     ->type_name("N")
+                     ->capture_default_str(),
+                {kCacheTokensMin, kPromptTokensMax / 4});
+  check_integer(*command
+                     .add_option("--rate-tokens", options.rate_tokens,
+                                 "Prompt tokens of the checks `rates` and `gaps`, N,N,...; "
+                                 "default: 512,2048,8192,32768")
+                     ->delimiter(',')
+                     ->type_name("N"),
+                {kRateTokensMin, kPromptTokensMax});
 }
 
 }  // namespace
@@ -72,7 +87,7 @@ void add_validate_options(CLI::App& command, ValidateOptions& options) {
   command
       .add_option("--url", options.url,
                   "Check the running server http://HOST:PORT instead of a model: needles, cache, "
-                  "rates")
+                  "rates, gaps")
       ->type_name("URL");
   command.add_option("--api-key", options.api_key, "Key for --url")->type_name("KEY");
   command
@@ -98,6 +113,7 @@ void apply_defaults(ValidateOptions& options) {
     options.exactness.prompt_tokens_max =
         std::min<std::int64_t>(options.exactness.prompt_tokens_max, 400);
     options.long_tokens = std::min<std::int64_t>(options.long_tokens, 600);
+    options.cache_tokens = std::min<std::int64_t>(options.cache_tokens, 700);
   }
   options.exactness.memory_max = static_cast<std::size_t>(options.memory_mib) << 20;
   if (options.needle_tokens.empty()) {
@@ -105,7 +121,12 @@ void apply_defaults(ValidateOptions& options) {
                                 ? std::vector<std::int64_t>{1024, 4096}
                                 : std::vector<std::int64_t>{1024, 8192, 32768, 65536, 131072};
   }
+  if (options.rate_tokens.empty()) {
+    options.rate_tokens = options.quick ? std::vector<std::int64_t>{256, 1024, 3072}
+                                        : std::vector<std::int64_t>{512, 2048, 8192, 32768};
+  }
   std::ranges::sort(options.needle_tokens);
+  std::ranges::sort(options.rate_tokens);
 }
 
 }  // namespace sluice::apps

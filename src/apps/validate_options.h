@@ -24,7 +24,9 @@ struct ValidateOptions {
   std::string api_key;
   std::string golden;
   std::vector<std::int64_t> needle_tokens;  // ascending; empty: the usual ones
-  std::string json;                         // file, "-" for stdout; empty: none
+  std::vector<std::int64_t> rate_tokens;    // as well
+  std::int64_t cache_tokens = 2000;
+  std::string json;  // file, "-" for stdout; empty: none
   std::string html;
 };
 

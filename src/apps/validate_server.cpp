@@ -23,7 +23,7 @@ using validate::Check;
 using validate::CheckRun;
 
 constexpr std::int64_t kContextSpare = 512;  // beyond the longest text that is asked about
-constexpr std::int64_t kRatesContext = 4096;
+constexpr std::int64_t kSequences = 16;      // of the check `cache`, at once
 
 void skip_all(CheckRun& run, bool of_server, const std::string& why) {
   for (const validate::CheckInfo& info : validate::all_checks()) {
@@ -51,6 +51,8 @@ Result<void> run_server_checks(CheckRun& run, AskedServer& server, const Validat
   const validate::ServerCheckOptions checks{
       .bytes_per_token = SLUICE_TRY(validate::FillerText::measure(server)),
       .seed = options.exactness.seed,
+      .cache_tokens = options.cache_tokens,
+      .rate_tokens = options.rate_tokens,
       .quick = options.quick};
   run.run("needles", [&](Check& check) {
     return validate::check_needles(server, checks, options.needle_tokens, check);
@@ -59,24 +61,29 @@ Result<void> run_server_checks(CheckRun& run, AskedServer& server, const Validat
   run.run("rates", [&](Check& check) {
     return validate::check_rates(server, checks, check, report.plots, report.bars);
   });
+  run.run("gaps", [&](Check& check) { return validate::check_gaps(server, checks, check); });
   return {};
 }
 
 std::vector<std::string> serve_arguments(const std::filesystem::path& directory,
                                          const ModelConfig& config,
                                          const ValidateOptions& options) {
-  const std::int64_t wanted = std::max(options.needle_tokens.back(), kRatesContext) + kContextSpare;
-  std::vector<std::string> arguments{
-      std::filesystem::absolute(directory).string(),
-      "--host",
-      "127.0.0.1",
-      "--no-vision",
-      "--context",
-      std::to_string(std::min(wanted, config.max_position_embeddings)),
-      "--cache-memory",
-      std::to_string(options.memory_mib),
-      "--sequences",
-      "8"};
+  const std::int64_t longest = std::max({options.needle_tokens.back(), options.rate_tokens.back(),
+                                         validate::cache_context(options.cache_tokens)});
+  const std::int64_t context = std::min(longest + kContextSpare, config.max_position_embeddings);
+  const std::int64_t together = kSequences * (options.cache_tokens + kContextSpare);
+  std::vector<std::string> arguments{std::filesystem::absolute(directory).string(),
+                                     "--host",
+                                     "127.0.0.1",
+                                     "--no-vision",
+                                     "--context",
+                                     std::to_string(context),
+                                     "--kv-tokens",
+                                     std::to_string(std::max(2 * context, together)),
+                                     "--cache-memory",
+                                     std::to_string(options.memory_mib),
+                                     "--sequences",
+                                     std::to_string(kSequences)};
   if (options.runtime.threads != 0) {
     arguments.insert(arguments.end(), {"--threads", std::to_string(options.runtime.threads)});
   }

@@ -101,7 +101,7 @@ Result<ChatAnswer> AskedServer::ask(HttpClient& client, const Question& question
     body["tools"] = question.tools;
   }
   if (question.to_the_end && is_sluice_) {
-    body["ignore_eos"] = true;
+    body["min_tokens"] = question.tokens_max;
   }
   ChatAnswer reply = SLUICE_TRY(ask_chat(client, std::move(body), clock_));
   if (reply.status != kStatusOk) {

@@ -60,6 +60,10 @@ const std::vector<CheckInfo>& all_checks() {
        true},
       {"rates", "rates",
        "How fast prompts are read and answers written here. Measured, not judged.", true},
+      {"gaps", "a long prompt beside an answer",
+       "How long a running answer waits for its next token while a prompt is read. Measured, not "
+       "judged.",
+       true},
   };
   return checks;
 }

@@ -70,10 +70,7 @@ Result<void> check_rates(AskedServer& server, const ServerCheckOptions& options,
   Series decode{.name = "decode", .points = {}};
   Series cold_first{.name = "cold", .points = {}};
   Series warm_first{.name = "warm", .points = {}};
-  const std::vector<std::int64_t> lengths =
-      options.quick ? std::vector<std::int64_t>{256, 1024, 3072}
-                    : std::vector<std::int64_t>{256, 1024, 4096, 16384, 32768};
-  for (const std::int64_t length : lengths) {
+  for (const std::int64_t length : options.rate_tokens) {
     if (server.context() > 0 && length + kAnswerTokens > server.context()) {
       break;
     }

@@ -1,5 +1,5 @@
-// The checks that ask a server: needles, cache, rates. What only Sluice promises (how much of a
-// prompt is reused) is required of Sluice alone.
+// The checks that ask a server: needles, cache, rates, gaps. What only Sluice promises (how much of
+// a prompt is reused) is required of Sluice alone.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,8 @@ namespace sluice::validate {
 struct ServerCheckOptions {
   double bytes_per_token = 4.0;  // FillerText::measure()
   std::uint64_t seed = 1;
+  std::int64_t cache_tokens = 2000;       // of the shared beginnings in check_cache
+  std::vector<std::int64_t> rate_tokens;  // prompts of check_rates, ascending; not empty
   bool quick = false;
 };
 
@@ -25,8 +27,15 @@ Result<void> check_needles(AskedServer& server, const ServerCheckOptions& option
 
 Result<void> check_cache(AskedServer& server, const ServerCheckOptions& options, Check& check);
 
+// Tokens of context that check_cache needs for beginnings of `tokens`.
+std::int64_t cache_context(std::int64_t tokens);
+
 // Adds the plots to the report, too.
 Result<void> check_rates(AskedServer& server, const ServerCheckOptions& options, Check& check,
                          std::vector<Plot>& plots, std::vector<StackedBar>& bars);
+
+// The times between the tokens of a running answer: alone, and while prompts of rate_tokens are
+// read.
+Result<void> check_gaps(AskedServer& server, const ServerCheckOptions& options, Check& check);
 
 }  // namespace sluice::validate

@@ -75,7 +75,8 @@ def test_everything_holds_on_random_weights(whole):
     checks = checks_of(report)
     assert {id for id, check in checks.items() if check["outcome"] == "skipped"} == {"golden", "needles"}
     assert checks["isa"]["counts"]["compared"] >= 1 and checks["cuts"]["counts"]["compared"] == 6
-    assert checks["cache"]["counts"]["compared"] == 12
+    assert checks["cache"]["counts"]["compared"] == 9
+    assert len(checks["gaps"]["table"]["rows"]) == 3 and int(checks["gaps"]["table"]["rows"][-1][2]) > 0
 
 
 def test_the_report_says_what_was_measured(whole):
@@ -173,9 +174,10 @@ def foreign(word):
 
 def test_reuse_is_not_required_of_others():
     with foreign("yes") as url:
-        report = validate_json("--url", url, "--only", "needles,cache,rates")
+        report = validate_json("--url", url, "--only", "needles,cache,rates,gaps")
     checks = checks_of(report)
     assert report["pass"] is True and report["model"]["server"] == "not Sluice"
+    assert (checks["gaps"]["outcome"], checks["gaps"]["summary"]) == ("skipped", "answers come in one piece")
     assert (checks["needles"]["outcome"], checks["cache"]["outcome"]) == ("skipped", "pass")
 
 
@@ -185,6 +187,7 @@ def test_answers_that_differ_are_found_everywhere():
     checks = checks_of(report)
     assert report["pass"] is False
     assert (checks["needles"]["finding_count"], checks["cache"]["finding_count"]) == (2, 12)
+    assert len(checks["cache"]["table"]["rows"]) == 9
     assert "differs from the same request without the cache" in checks["cache"]["findings"][0]
 
 
@@ -279,7 +282,7 @@ def test_the_list_and_unknown_checks():
     run = sluice("validate", "--list")
     assert run.returncode == 0
     assert [line.split()[0] for line in run.stdout.splitlines()] == [
-        "artifact", "isa", "cuts", "batch", "reset", "golden", "needles", "cache", "rates"]
+        "artifact", "isa", "cuts", "batch", "reset", "golden", "needles", "cache", "rates", "gaps"]
     assert_error(sluice("validate", RANDOM, "--only", "cats"), 1, "cats", "cuts")
     assert_error(sluice("validate", RANDOM, "--only", "isa", "--skip", "isa"), 1, "leave no check")
 
