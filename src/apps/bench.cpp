@@ -286,8 +286,7 @@ Result<int> run_bench(const BenchOptions& options) {
     batch_max = std::max(batch_max, shape.batch);
   }
   const ModelOptions model_options{.step_tokens_max = std::max(options.prefill_step, batch_max),
-                                   .step_logit_rows_max = batch_max,
-                                   .vision = false};
+                                   .step_logit_rows_max = batch_max};
   const std::unique_ptr<LoadedModel> loaded = SLUICE_TRY(
       options.runtime.model.empty()
           ? LoadedModel::load_random(options.shape.value_or(kDefaultShape), config, options.runtime,

@@ -198,9 +198,8 @@ void print_error(const Error& error) {
 }
 
 // For the next message.
-void show_picture(const std::filesystem::path& file, const std::filesystem::path& model_directory,
-                  const ModelConfig& config, Conversation& conversation) {
-  const auto reader = PictureReader::open(model_directory, config);
+void show_picture(const std::filesystem::path& file, const Result<PictureReader>& reader,
+                  Conversation& conversation) {
   auto picture = reader ? reader->read(file) : std::unexpected(reader.error());
   if (!picture) {
     print_error(picture.error());
@@ -273,8 +272,12 @@ Result<int> run_chat(const ChatOptions& options) {
   engine_config.reuse_bytes = kReuseBytes;
   engine_config.picture_bytes = kPictureBytes;
   engine_config.sampled_vocab_size = sampled_vocab_size(text, config);
-  const ModelOptions model_options{.step_tokens_max = engine_config.prefill_step_max,
-                                   .step_logit_rows_max = 1};
+  const auto reader = PictureReader::open(directory, config);
+  const ModelOptions model_options{
+      .step_tokens_max = engine_config.prefill_step_max,
+      .step_logit_rows_max = 1,
+      .vision_patches_max =
+          reader ? vision_patches_max(reader->preprocessor(), engine_config.context_max) : 0};
   const std::unique_ptr<LoadedModel> loaded =
       SLUICE_TRY(LoadedModel::load(directory, config, options.runtime, model_options));
   const std::unique_ptr<SignalWatch> watch = SLUICE_TRY(SignalWatch::start());
@@ -282,7 +285,7 @@ Result<int> run_chat(const ChatOptions& options) {
       SLUICE_TRY(start_engine(loaded->model(), engine_config, options.runtime.quiet));
   Conversation conversation(options, config, text, sampling, *engine, *watch);
   return converse(conversation, *watch, [&](const std::filesystem::path& file) {
-    show_picture(file, directory, config, conversation);
+    show_picture(file, reader, conversation);
   });
 }
 

@@ -213,6 +213,15 @@ Result<std::int64_t> generate_context(const GenerateOptions& options, std::int64
   return context;
 }
 
+// In patches; 0: there is none.
+std::int64_t largest_picture(const std::vector<VisionSpan>& pictures) {
+  std::int64_t patches = 0;
+  for (const VisionSpan& picture : pictures) {
+    patches = std::max(patches, picture.input->grid_rows * picture.input->grid_columns);
+  }
+  return patches;
+}
+
 Result<int> run_generate(const GenerateOptions& options) {
   const std::filesystem::path directory = options.runtime.model;
   const ModelConfig config = SLUICE_TRY(load_model_config(directory));
@@ -229,7 +238,7 @@ Result<int> run_generate(const GenerateOptions& options) {
 
   const ModelOptions model_options{.step_tokens_max = options.prefill_step,
                                    .step_logit_rows_max = 1,
-                                   .vision = !prompt.vision.empty()};
+                                   .vision_patches_max = largest_picture(prompt.vision)};
   const std::unique_ptr<LoadedModel> loaded =
       SLUICE_TRY(LoadedModel::load(directory, config, options.runtime, model_options));
   const std::unique_ptr<SignalWatch> watch = SLUICE_TRY(SignalWatch::start());

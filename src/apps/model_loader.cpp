@@ -164,17 +164,21 @@ Result<std::int64_t> choose_context(std::int64_t given, std::int64_t usual,
 }
 
 std::string describe_memory(Qwen3_5& model, const EngineMemory& memory) {
-  const std::string vision = model.vision() != nullptr
-                                 ? fmt::format(" and {} of the vision encoder",
-                                               format_bytes(model.vision()->weight_bytes()))
-                                 : std::string();
+  std::string vision;
+  if (const VisionEncoder* encoder = model.vision(); encoder != nullptr) {
+    constexpr std::int64_t kPatchPixels = kVisionPatchSize * kVisionPatchSize;
+    vision =
+        fmt::format("; vision encoder: weights {}, workspace {} (pictures of {} pixels), rows {}",
+                    format_bytes(encoder->weight_bytes()), format_bytes(encoder->workspace_bytes()),
+                    encoder->patches_max() * kPatchPixels, format_bytes(memory.picture_bytes));
+  }
   return fmt::format(
-      "memory: weights {}{}, KV cache {} ({} tokens), states {}, {} more for kept prefixes, "
-      "logits {}, workspace {}",
-      format_bytes(model.weight_bytes()), vision, format_bytes(memory.kv_bytes),
+      "memory: weights {}, KV cache {} ({} tokens), states {}, {} more for kept prefixes, "
+      "logits {}, workspace {}{}",
+      format_bytes(model.weight_bytes()), format_bytes(memory.kv_bytes),
       memory.kv_block_count * kKvBlockTokens, format_bytes(memory.state_bytes),
       format_bytes(memory.reuse_bytes), format_bytes(memory.logits_bytes),
-      format_bytes(model.workspace_bytes()));
+      format_bytes(model.workspace_bytes()), vision);
 }
 
 Result<std::unique_ptr<Engine>> start_engine(Qwen3_5& model, const EngineConfig& config,

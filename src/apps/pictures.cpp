@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <string>
@@ -58,6 +59,12 @@ Result<PictureInput> PictureReader::read(const std::filesystem::path& file) cons
     return std::unexpected(in_file(input.error(), file));
   }
   return std::make_shared<const VisionInput>(*std::move(input));
+}
+
+std::int64_t vision_patches_max(const PreprocessorConfig& config, std::int64_t context_max) {
+  constexpr std::int64_t kPatchesOfToken = kVisionMergeSize * kVisionMergeSize;
+  constexpr std::int64_t kPatchPixels = kVisionPatchSize * kVisionPatchSize;
+  return std::min(encoder_pixels_max(config) / kPatchPixels, kPatchesOfToken * context_max);
 }
 
 std::optional<std::filesystem::path> dropped_picture(std::string_view line) {

@@ -22,6 +22,8 @@ class PictureReader {
   static Result<PictureReader> open(const std::filesystem::path& directory,
                                     const ModelConfig& config);
 
+  const PreprocessorConfig& preprocessor() const { return config_; }
+
   // Errors name the file.
   Result<PictureInput> read(const std::filesystem::path& file) const;
 
@@ -30,6 +32,10 @@ class PictureReader {
 
   PreprocessorConfig config_;
 };
+
+// What the vision encoder needs memory for: patches of the largest picture that the model is shown
+// (media/preprocessor_config.h) and that fits the context.
+std::int64_t vision_patches_max(const PreprocessorConfig& config, std::int64_t context_max);
 
 // The picture file that a line consists of, as a terminal writes one that is dragged into it:
 // plain, quoted, or with escaped characters.

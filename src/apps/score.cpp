@@ -106,9 +106,9 @@ Result<int> run_score(const ScoreOptions& options) {
   const std::int64_t step = options.prefill_step != 0
                                 ? std::min(options.prefill_step, token_count)
                                 : largest_step(token_count, config.vocab_size);
-  const std::unique_ptr<LoadedModel> loaded = SLUICE_TRY(LoadedModel::load(
-      directory, config, options.runtime,
-      ModelOptions{.step_tokens_max = step, .step_logit_rows_max = step, .vision = false}));
+  const std::unique_ptr<LoadedModel> loaded = SLUICE_TRY(
+      LoadedModel::load(directory, config, options.runtime,
+                        ModelOptions{.step_tokens_max = step, .step_logit_rows_max = step}));
   if (!options.runtime.quiet) {
     print_note("{}\n", describe_memory(loaded->model(), plan_score(loaded->model(), token_count)));
   }

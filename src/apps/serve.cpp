@@ -25,6 +25,7 @@
 #include "apps/cache_over_restarts.h"
 #include "apps/embedded_model.h"
 #include "apps/model_loader.h"
+#include "apps/pictures.h"
 #include "apps/serve_options.h"
 #include "apps/served_model_facts.h"
 #include "apps/signal_watch.h"
@@ -229,7 +230,8 @@ Result<int> run_serve(const ServeOptions& options) {
   const ModelOptions model_options{
       .step_tokens_max = engine_config.prefill_step_max + engine_config.sequences_max,
       .step_logit_rows_max = engine_config.sequences_max + engine_config.score_step_max,
-      .vision = !options.no_vision};
+      .vision_patches_max =
+          vision ? vision_patches_max(vision->preprocessor, engine_config.context_max) : 0};
   SLUICE_TRY(plan_memory(engine_config, CacheLayout::of(config), model_options, config.vocab_size));
   // Everything that can be wrong with the options is found before the weights are read.
   const std::unique_ptr<LoadedModel> loaded =

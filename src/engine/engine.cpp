@@ -166,7 +166,7 @@ Result<std::unique_ptr<Engine>> Engine::start(Qwen3_5& model, const EngineConfig
       .vocab_size = vocab_size,
       .sampled_vocab_size = config.sampled_vocab_size != 0 ? config.sampled_vocab_size : vocab_size,
       .can_score = config.score_step_max > 0,
-      .can_see = model.vision() != nullptr};
+      .vision_patches_max = model.vision() != nullptr ? model.vision()->patches_max() : 0};
   try {
     return std::make_unique<ThreadedEngine>(config, limits, std::move(clock), std::move(loop));
   } catch (const std::system_error& error) {

@@ -41,7 +41,7 @@ struct EngineConfig {
   std::int64_t kv_tokens_max = 0;
   // Memory for computed prefixes that are kept for later requests, beyond what runs; 0: none is.
   std::size_t reuse_bytes = 0;
-  // Memory for the rows of encoded pictures, kept for later requests.
+  // Memory for the rows of encoded pictures that are kept for later requests.
   std::size_t picture_bytes = 0;
 };
 
@@ -52,6 +52,8 @@ struct EngineMemory {
   std::size_t state_bytes = 0;   // one slot per running sequence
   std::size_t reuse_bytes = 0;   // blocks and states of kept prefixes
   std::size_t logits_bytes = 0;  // logit rows of one step
+  // Rows of encoded pictures, kept or waited for: picture_bytes, but at least a context of them.
+  std::size_t picture_bytes = 0;
 };
 
 // Checks every field of the config and adds up the memory. Errors: invalid_argument (field, value,

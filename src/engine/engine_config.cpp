@@ -97,6 +97,11 @@ Result<EngineMemory> plan_memory(const EngineConfig& config, const CacheLayout& 
       std::min(options.step_logit_rows_max, config.sequences_max) + config.score_step_max;
   memory.logits_bytes = SLUICE_TRY(
       bytes_of("logit rows", logit_rows, static_cast<std::size_t>(vocab_size) * sizeof(float)));
+  if (options.vision_patches_max > 0 && layout.picture_row_bytes > 0) {
+    memory.picture_bytes = std::max(
+        config.picture_bytes,
+        SLUICE_TRY(bytes_of("rows of pictures", config.context_max, layout.picture_row_bytes)));
+  }
   return memory;
 }
 

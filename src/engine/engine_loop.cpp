@@ -66,25 +66,25 @@ Result<std::unique_ptr<EngineLoop>> EngineLoop::create(Qwen3_5& model, const Eng
                                                .hash_key = hash_key})),
       .logits = SLUICE_TRY(AlignedBuffer::allocate(plan.logits_bytes)),
   };
-  return std::unique_ptr<EngineLoop>(
-      new EngineLoop(model, config, plan.kv_block_count, clock, std::move(memory)));
+  return std::unique_ptr<EngineLoop>(new EngineLoop(model, config, plan, clock, std::move(memory)));
 }
 
-EngineLoop::EngineLoop(Qwen3_5& model, const EngineConfig& config, std::int64_t block_count,
+EngineLoop::EngineLoop(Qwen3_5& model, const EngineConfig& config, const EngineMemory& plan,
                        const Clock& clock, Memory memory)
     : model_(model),
       config_(config),
       clock_(clock),
       memory_(std::move(memory)),
       pins_(memory_.cache),
-      pictures_(model.vision(), config.picture_bytes),
-      scheduler_(scheduler_config(config, model.options(), block_count)),
+      pictures_(model.vision(),
+                {.kept_bytes_max = config.picture_bytes, .bytes_max = plan.picture_bytes}),
+      scheduler_(scheduler_config(config, model.options(), plan.kv_block_count)),
       batch_builder_(
           {.tokens_max = model.options().step_tokens_max, .sequences_max = config.sequences_max}),
       token_chooser_(sampled_ids(config, model)),
       sampled_vocab_size_(sampled_ids(config, model)),
       flops_per_token_(flops_per_token(config, model)),
-      kv_block_count_(block_count) {
+      kv_block_count_(plan.kv_block_count) {
   sequences_.reserve(static_cast<std::size_t>(outstanding_max(config)));
   planned_.reserve(static_cast<std::size_t>(config.sequences_max));
   awaiting_.reserve(static_cast<std::size_t>(config.sequences_max));
@@ -440,6 +440,7 @@ EngineStatus EngineLoop::status() const {
           .pinned_prefixes = use.pinned_count,
           .pinned_bytes = use.pinned_bytes,
           .picture_bytes = pictures_.rows_bytes(),
+          .picture_bytes_in_all = pictures_.rows_bytes_in_all(),
           .pictures_encoded = pictures_.encoded_count(),
           .pictures_reused = pictures_.reused_count(),
           .evicted_blocks = use.evicted_block_count,

@@ -72,7 +72,7 @@ class EngineLoop {
     AlignedBuffer logits;  // [logit rows of a step, vocab_size] fp32
   };
 
-  EngineLoop(Qwen3_5& model, const EngineConfig& config, std::int64_t block_count,
+  EngineLoop(Qwen3_5& model, const EngineConfig& config, const EngineMemory& plan,
              const Clock& clock, Memory memory);
 
   void drop_cancelled();

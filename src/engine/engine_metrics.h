@@ -68,11 +68,12 @@ struct EngineStatus {
   std::size_t cache_bytes = 0;        // of all of these and of the states of running sequences
   std::size_t cache_bytes_max = 0;
   std::int64_t pinned_prefixes = 0;
-  std::size_t pinned_bytes = 0;       // what several pins share counted once
-  std::size_t picture_bytes = 0;      // of kept rows of encoded pictures
-  std::int64_t pictures_encoded = 0;  // since start, like all below
-  std::int64_t pictures_reused = 0;   // rows that a prompt needed and that were kept
-  std::int64_t evicted_blocks = 0;    // for lack of memory
+  std::size_t pinned_bytes = 0;          // what several pins share counted once
+  std::size_t picture_bytes = 0;         // of kept rows of encoded pictures
+  std::size_t picture_bytes_in_all = 0;  // and of those that prompts hold
+  std::int64_t pictures_encoded = 0;     // since start, like all below
+  std::int64_t pictures_reused = 0;      // rows that a prompt needed and that were kept
+  std::int64_t evicted_blocks = 0;       // for lack of memory
   std::int64_t evicted_checkpoints = 0;
   std::int64_t preemptions = 0;
   EngineMetrics metrics = {};

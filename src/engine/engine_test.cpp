@@ -161,6 +161,13 @@ TEST(Engine, MemoryPlanAddsUpAndRefusesOverflow) {
   EXPECT_EQ(plan->kv_bytes, 6000U);
   EXPECT_EQ(plan->state_bytes, 231U);
   EXPECT_EQ(plan->logits_bytes, 3U * 10 * 4);
+  EXPECT_EQ(plan->picture_bytes, 0U);
+  layout.picture_row_bytes = 8;
+  config.picture_bytes = 300;
+  EXPECT_EQ(plan_memory(config, layout, {}, 10)->picture_bytes, 0U);  // no encoder is loaded
+  EXPECT_EQ(plan_memory(config, layout, {.vision_patches_max = 4}, 10)->picture_bytes, 800U);
+  config.picture_bytes = 900;
+  EXPECT_EQ(plan_memory(config, layout, {.vision_patches_max = 4}, 10)->picture_bytes, 900U);
   config.kv_tokens_max = 129;
   EXPECT_EQ(plan_memory(config, layout, {}, 10)->kv_block_count, 3);
   layout.kv_block_bytes = std::size_t{1} << 63;

@@ -2,8 +2,7 @@
 //
 // Each token leaves a cell in its KV block and is folded into a hash in its state slot. Logits are
 // a function of all cells and of the hash, so a wrong slot, block table, position, batch offset, a
-// token computed twice or memory that was not zeroed gives other tokens than fake_logits(), which
-// needs no cache at all.
+// token computed twice or memory that was not zeroed gives other tokens than fake_logits() does.
 #pragma once
 
 #include <algorithm>
@@ -72,6 +71,7 @@ class FakeModel final : public Qwen3_5 {
     config_.vocab_size = kFakeVocabSize;
     layout_.kv_block_bytes = kKvBlockTokens * sizeof(std::uint64_t);
     layout_.state_slot_bytes = sizeof(State);
+    layout_.picture_row_bytes = 2 * sizeof(float);
   }
 
   struct State {
@@ -86,7 +86,7 @@ class FakeModel final : public Qwen3_5 {
   std::function<bool(const ForwardBatch&)> bends_logits;
 
   FakeVisionEncoder encoder;
-  VisionEncoder* vision() override { return options_.vision ? &encoder : nullptr; }
+  VisionEncoder* vision() override { return options_.vision_patches_max > 0 ? &encoder : nullptr; }
   const ModelConfig& config() const override { return config_; }
   const CacheLayout& cache_layout() const override { return layout_; }
   const ModelOptions& options() const override { return options_; }

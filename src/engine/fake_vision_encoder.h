@@ -42,7 +42,8 @@ class FakeVisionEncoder final : public VisionEncoder {
 
   std::int64_t row_size() const override { return 2; }
   std::size_t weight_bytes() const override { return 0; }
-  std::size_t workspace_bytes(std::int64_t, std::int64_t) const override { return 0; }
+  std::int64_t patches_max() const override { return std::int64_t{1} << 20; }
+  std::size_t workspace_bytes() const override { return 0; }
   double flops(std::int64_t grid_rows, std::int64_t grid_columns) const override {
     return 1e18 * static_cast<double>(grid_rows * grid_columns / 4);
   }

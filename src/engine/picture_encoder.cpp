@@ -20,6 +20,16 @@ const SequencePicture* first_missing(const Sequence& sequence) {
   return missing != sequence.pictures.end() ? &*missing : nullptr;
 }
 
+// What it waits with; true when it had any.
+bool give_back_rows(Sequence& sequence) {
+  bool any = false;
+  for (SequencePicture& picture : sequence.pictures) {
+    any |= picture.rows != nullptr;
+    picture.rows.reset();
+  }
+  return any;
+}
+
 bool needs(const Sequence& sequence, TokenId name) {
   return std::ranges::any_of(sequence.pictures, [&](const SequencePicture& picture) {
     return picture.name == name && is_missing(picture, sequence);
@@ -50,7 +60,7 @@ bool PictureEncoder::gather(Sequence& sequence) {
 Result<bool> PictureEncoder::advance(std::span<Sequence* const> waiting, double flops_max) {
   if (std::ranges::none_of(
           waiting, [this](const Sequence* sequence) { return needs(*sequence, current_); })) {
-    encoding_.reset();  // it may hold much memory
+    stop_encoding();
   }
   if (waiting.empty()) {
     return false;
@@ -58,24 +68,72 @@ Result<bool> PictureEncoder::advance(std::span<Sequence* const> waiting, double 
   if (!encoding_) {
     const SequencePicture* picture = first_missing(*waiting.front());
     SLUICE_CHECK(picture != nullptr);
+    const std::size_t bytes = bytes_of(*picture->input);
+    if (!make_room(bytes, waiting)) {
+      return false;
+    }
     encoding_ = SLUICE_TRY(encoder_->start(picture->input));
+    encoding_bytes_ = bytes;
     current_ = picture->name;
   }
   if (!encoding_->advance(flops_max)) {
     return false;
   }
-  const auto rows = std::make_shared<const PictureRows>(encoding_->take_rows());
-  encoding_.reset();
+  const std::shared_ptr<const PictureRows> rows = counted(encoding_->take_rows());
+  const TokenId name = current_;
+  stop_encoding();
   ++encoded_count_;
   for (Sequence* sequence : waiting) {
     for (SequencePicture& picture : sequence->pictures) {
-      if (picture.name == current_) {
+      if (picture.name == name) {
         picture.rows = rows;
       }
     }
   }
-  shelf_.keep(std::exchange(current_, 0), rows);
+  shelf_.keep(name, rows);
   return true;
+}
+
+// Of rows that are only kept first, then of those that others wait with, the last in order first.
+bool PictureEncoder::make_room(std::size_t bytes, std::span<Sequence* const> waiting) {
+  while (rows_bytes_in_all() + bytes > bytes_max_) {
+    if (shelf_.drop_unused_rows()) {
+      continue;
+    }
+    const auto holder = std::find_if(waiting.rbegin(), waiting.rend() - 1,
+                                     [](Sequence* sequence) { return give_back_rows(*sequence); });
+    if (holder == waiting.rend() - 1) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::size_t PictureEncoder::bytes_of(const VisionInput& input) const {
+  return static_cast<std::size_t>(input.token_count() * encoder_->row_size()) * sizeof(float);
+}
+
+std::shared_ptr<const PictureRows> PictureEncoder::counted(PictureRows rows) const {
+  const std::size_t bytes = rows.size() * sizeof(float);
+  *rows_bytes_ += bytes;
+  return std::shared_ptr<const PictureRows>(new PictureRows(std::move(rows)),
+                                            [total = rows_bytes_, bytes](const PictureRows* gone) {
+                                              delete gone;
+                                              *total -= bytes;
+                                            });
+}
+
+void PictureEncoder::stop_encoding() {
+  encoding_.reset();
+  encoding_bytes_ = 0;
+  current_ = 0;
+}
+
+void PictureEncoder::check_invariants() const {
+  shelf_.check_invariants();
+  SLUICE_CHECK(shelf_.rows_bytes() <= *rows_bytes_);
+  SLUICE_CHECK((encoding_bytes_ > 0) == (encoding_ != nullptr));
+  SLUICE_CHECK(rows_bytes_in_all() <= bytes_max_);
 }
 
 }  // namespace sluice

@@ -82,6 +82,16 @@ void PictureShelf::forget_rows() {
   }
 }
 
+bool PictureShelf::drop_unused_rows() {
+  const auto unused = std::find_if(entries_.rbegin(), entries_.rend(),
+                                   [](const Entry& entry) { return entry.rows.use_count() == 1; });
+  if (unused == entries_.rend()) {
+    return false;
+  }
+  drop_rows(*unused);
+  return true;
+}
+
 void PictureShelf::drop_rows(Entry& entry) {
   if (entry.rows) {
     rows_bytes_ -= bytes_of(*entry.rows);

@@ -46,6 +46,8 @@ class PictureShelf final : public TokenNames {
   // Whoever holds the rows keeps them alive: dropping them here only forgets them.
   void keep(TokenId name, std::shared_ptr<const PictureRows> rows);
   void forget_rows();
+  // Drops the rows used longest ago of those that nobody else holds. False: there are none.
+  bool drop_unused_rows();
 
   std::size_t rows_bytes() const { return rows_bytes_; }
 

@@ -128,9 +128,38 @@ TEST(Picture, WithoutMemoryForItTheRequestEndsAlone) {
   EXPECT_EQ(collect(*other).answer, fake_answer(about_picture(300, 1, 8), picture_config()));
 }
 
+// Each of the prompts needs nearly all the rows that there may be at once.
+TEST(Picture, RowsStayWithinTheirLimitAndWhoeverIsFirstGetsThem) {
+  EngineConfig config = picture_config();
+  config.picture_bytes = 1;
+  config.context_max = 320;
+  config.prefill_step_max = 16;
+  Bench bench(config);
+  std::vector<Request> requests;
+  std::vector<std::shared_ptr<GenerationStream>> streams;
+  for (std::uint8_t i = 0; i < 4; ++i) {
+    Request request = make_request(310, 5, i);
+    for (std::uint8_t k = 0; k < 3; ++k) {  // the middle one is everybody's
+      add_picture(request, 5 + 101 * k, 100, k == 1 ? 1 : static_cast<std::uint8_t>(10 * i + k));
+    }
+    request.priority = i == 3 ? -1 : 0;
+    requests.push_back(request);
+    streams.push_back(bench.submit(request));
+    for (int step = 0; step < 150; ++step) {
+      bench.step();
+      EXPECT_LE(bench.loop->status().picture_bytes_in_all, 320U * 8);
+    }
+  }
+  bench.run();  // checks the limit after every step
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_EQ(collect(*streams[i]).answer, fake_answer(requests[i], config)) << i;
+  }
+  EXPECT_EQ(bench.loop->status().picture_bytes_in_all, 0U);
+}
+
 TEST(Picture, SpansThatDoNotFitThePromptAreErrors) {
   const SequenceLimits limits{
-      .context_max = 512, .vocab_size = 61, .sampled_vocab_size = 61, .can_see = true};
+      .context_max = 512, .vocab_size = 61, .sampled_vocab_size = 61, .vision_patches_max = 160};
   const auto code_of = [](const Request& request, const SequenceLimits& with) {
     const auto made = make_sequence(request, {}, with, {});
     return made ? ErrorCode::internal : made.error().code;
@@ -152,8 +181,10 @@ TEST(Picture, SpansThatDoNotFitThePromptAreErrors) {
             ErrorCode::invalid_argument);
   const Request good = with_spans({{.position = 80, .input = picture(20, 1)}});
   EXPECT_TRUE(make_sequence(good, {}, limits, {}).has_value());
+  EXPECT_EQ(code_of(with_spans({{.position = 10, .input = picture(41, 1)}}), limits),
+            ErrorCode::invalid_argument);
   SequenceLimits blind = limits;
-  blind.can_see = false;
+  blind.vision_patches_max = 0;
   EXPECT_EQ(code_of(good, blind), ErrorCode::unsupported);
   Request scored = good;
   scored.prompt_logprobs = 0;

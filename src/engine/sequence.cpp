@@ -49,7 +49,7 @@ Result<void> check_vision(const Request& request, const SequenceLimits& limits) 
   if (request.vision.empty()) {
     return {};
   }
-  if (!limits.can_see) {
+  if (limits.vision_patches_max == 0) {
     return fail(ErrorCode::unsupported, "this model has no vision encoder loaded", "vision");
   }
   if (request.prompt_logprobs >= 0) {
@@ -68,6 +68,13 @@ Result<void> check_vision(const Request& request, const SequenceLimits& limits) 
                       std::to_string(span.position) + ", want at least 1, after position " +
                       std::to_string(end) + " and within the prompt of " +
                       std::to_string(request.token_ids.size()),
+                  where);
+    }
+    if (const std::int64_t patches = span.input->grid_rows * span.input->grid_columns;
+        patches > limits.vision_patches_max) {
+      return fail(ErrorCode::invalid_argument,
+                  where + ": a picture of " + std::to_string(patches) + " patches, want at most " +
+                      std::to_string(limits.vision_patches_max),
                   where);
     }
     end = span.position + tokens;

@@ -97,7 +97,7 @@ struct SequenceLimits {
   std::int64_t vocab_size = 0;          // ids of the prompt: [0, this)
   std::int64_t sampled_vocab_size = 0;  // ids of the answer: [0, this)
   bool can_score = false;               // prompts
-  bool can_see = false;                 // pictures
+  std::int64_t vision_patches_max = 0;  // of a picture; 0: none is seen
 };
 
 // Checks the request and reserves what its answer will need. Errors: see Engine::submit().

@@ -40,7 +40,10 @@ inline EngineConfig small_config() {
 // A loop with the streams of what was submitted to it.
 class Bench {
  public:
-  explicit Bench(const EngineConfig& config = small_config(), const ModelOptions& options = {})
+  static constexpr std::int64_t kPatchesMax = 4096;
+
+  explicit Bench(const EngineConfig& config = small_config(),
+                 const ModelOptions& options = {.vision_patches_max = kPatchesMax})
       : model(options), config_(config) {
     auto created = EngineLoop::create(model, config, clock);
     SLUICE_CHECK(created.has_value());
@@ -54,7 +57,7 @@ class Bench {
                                                           ? config_.sampled_vocab_size
                                                           : kFakeVocabSize,
                                 .can_score = config_.score_step_max > 0,
-                                .can_see = model.vision() != nullptr};
+                                .vision_patches_max = model.vision() ? kPatchesMax : 0};
     auto sequence = make_sequence(std::move(request), {}, limits, clock.now());
     SLUICE_CHECK(sequence.has_value());
     auto stream = std::make_shared<StreamHandle>((*sequence)->events);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
@@ -209,6 +210,12 @@ Result<void> read_frame_choice(const ConfigFile& file, PreprocessorConfig* confi
 }
 
 }  // namespace
+
+std::int64_t encoder_pixels_max(const PreprocessorConfig& config) {
+  constexpr std::int64_t kFactor = kVisionPatchSize * kVisionMergeSize;
+  constexpr std::int64_t kNarrowest = kFactor * kFactor * kSideRatioMax;  // no side gets shorter
+  return std::max({config.picture.pixels_max, config.video.pixels_max / 2, kNarrowest});
+}
 
 Result<PreprocessorConfig> load_preprocessor_config(const std::filesystem::path& model_directory) {
   PreprocessorConfig config;

@@ -20,6 +20,11 @@ struct PreprocessorConfig {
   std::int64_t frames_max = 768;
 };
 
+// Pixels of the largest picture, or of one of the two frames that are seen at once: what the
+// budgets allow for anything that is within kSideRatioMax. Only a budget whose pixels_min is near
+// its pixels_max can ask for more (encoder_size() rounds up what it enlarges).
+std::int64_t encoder_pixels_max(const PreprocessorConfig& config);
+
 // A missing file leaves the defaults. Errors name the file and the field: corrupt_data when it is
 // malformed, unsupported for a value that would change what the encoder sees and is not
 // implemented.

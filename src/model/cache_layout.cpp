@@ -6,6 +6,10 @@ namespace sluice {
 
 CacheLayout CacheLayout::of(const ModelConfig& config) {
   CacheLayout layout;
+  if (config.vision) {
+    layout.picture_row_bytes =
+        static_cast<std::size_t>(config.vision->out_hidden_size) * sizeof(float);
+  }
   const auto kv_bytes = static_cast<std::size_t>(
       attention_shape(config).kv_layout().bytes(config.num_key_value_heads));
   const auto state_bytes = static_cast<std::size_t>(gated_delta_shape(config).state_bytes());

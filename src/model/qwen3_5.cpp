@@ -305,9 +305,10 @@ Result<std::unique_ptr<Qwen3_5>> Qwen3_5::load(const ModelConfig& config,
   Weights weights =
       SLUICE_TRY(load_weights(config, layout, checkpoint, *options.preset, pool, progress));
   std::unique_ptr<VisionEncoder> vision;
-  if (options.vision && config.vision) {
-    vision = SLUICE_TRY(
-        VisionEncoder::load(config, checkpoint, table, pool, [](std::size_t, std::size_t) {}));
+  if (options.vision_patches_max > 0 && config.vision) {
+    vision = SLUICE_TRY(VisionEncoder::load(config, checkpoint, table, pool,
+                                            {.patches_max = options.vision_patches_max},
+                                            [](std::size_t, std::size_t) {}));
   }
   RegionPlan sizing;
   const Activations measured(config, options, config.rope.rotary_dim / 2, sizing);

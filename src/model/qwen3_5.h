@@ -33,7 +33,8 @@ struct ModelOptions {
   std::optional<WeightPreset> preset = std::nullopt;
   std::int64_t step_tokens_max = 512;     // rows of one forward()
   std::int64_t step_logit_rows_max = 64;  // logit rows of one forward()
-  bool vision = true;                     // loads the vision encoder if the model has one
+  // Patches of the largest picture that the vision encoder gets memory for; 0: it is not loaded.
+  std::int64_t vision_patches_max = 0;
 };
 
 class Qwen3_5 {

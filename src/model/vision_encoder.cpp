@@ -112,14 +112,14 @@ Result<Weights> load_weights(const VisionConfig& config, const std::string& pref
   return weights;
 }
 
-// Memory of an encoding while its blocks run.
+// The part of the encoder's workspace that an encoding uses, at its beginning.
 struct Activations {
   Activations(const VisionConfig& config, const ops::FullAttentionShape& shape, RegionPlan& plan)
       : x(plan.take<float>(shape.keys * config.hidden_size)),
         kv(plan.take<bf16_t>(shape.kv_elements())) {}
 
   float* x;    // residual stream [patches][hidden_size]
-  bf16_t* kv;  // keys and values of the block at hand
+  bf16_t* kv;  // keys and values of the block at hand; zero at first
 };
 
 ops::FullAttentionShape shape_of(const VisionConfig& config, std::int64_t patches) {
@@ -134,18 +134,45 @@ std::size_t activation_bytes(const VisionConfig& config, std::int64_t patches) {
   return plan.used();
 }
 
+// What the encodings use in turn: zeros whenever nobody does.
+struct Workspace {
+  AlignedBuffer memory;
+  bool in_use = false;
+};
+
+// Gives the pages back when the encoding is gone: a server that sees few pictures has the memory
+// for its files.
+class WorkspaceLease {
+ public:
+  WorkspaceLease(Workspace& workspace, std::size_t bytes) : workspace_(workspace), bytes_(bytes) {
+    SLUICE_CHECK(!std::exchange(workspace_.in_use, true));
+  }
+  ~WorkspaceLease() {
+    workspace_.memory.discard(0, bytes_);
+    workspace_.in_use = false;
+  }
+  WorkspaceLease(const WorkspaceLease&) = delete;
+  WorkspaceLease& operator=(const WorkspaceLease&) = delete;
+
+  std::byte* data() const { return workspace_.memory.data(); }
+
+ private:
+  Workspace& workspace_;
+  std::size_t bytes_;
+};
+
 class Encoding final : public VisionEncoding {
  public:
   Encoding(const VisionConfig& config, const Weights& weights, VisionContext& context,
-           std::shared_ptr<const VisionInput> input, AlignedBuffer memory)
+           std::shared_ptr<const VisionInput> input, Workspace& workspace)
       : config_(config),
         weights_(weights),
         context_(context),
         input_(std::move(input)),
         grid_(config, input_->grid_rows, input_->grid_columns),
         shape_(shape_of(config, grid_.patches())),
-        memory_(std::move(memory)),
-        activations_(place(memory_, config, shape_)),
+        lease_(workspace, activation_bytes(config, shape_.keys)),
+        activations_(place(lease_, config, shape_)),
         rows_(static_cast<std::size_t>(input_->token_count() * config.out_hidden_size)) {}
 
   bool advance(double flops_max) override {
@@ -174,9 +201,9 @@ class Encoding final : public VisionEncoding {
   }
 
  private:
-  static Activations place(AlignedBuffer& memory, const VisionConfig& config,
+  static Activations place(const WorkspaceLease& lease, const VisionConfig& config,
                            const ops::FullAttentionShape& shape) {
-    RegionPlan plan(memory.data());
+    RegionPlan plan(lease.data());
     return {config, shape, plan};
   }
 
@@ -214,9 +241,6 @@ class Encoding final : public VisionEncoding {
       return;
     }
     stage_ = static_cast<Stage>(static_cast<int>(stage_) + 1);
-    if (stage_ == Stage::finished) {
-      memory_ = AlignedBuffer();
-    }
   }
 
   const VisionConfig& config_;
@@ -225,7 +249,7 @@ class Encoding final : public VisionEncoding {
   std::shared_ptr<const VisionInput> input_;
   VisionGrid grid_;
   ops::FullAttentionShape shape_;
-  AlignedBuffer memory_;
+  WorkspaceLease lease_;
   Activations activations_;
   std::vector<float> rows_;
 
@@ -237,21 +261,20 @@ class Encoding final : public VisionEncoding {
 class Encoder final : public VisionEncoder {
  public:
   Encoder(const VisionConfig& config, Weights weights, const kernels::KernelTable& table,
-          ThreadPool& pool, AlignedBuffer memory, RegionPlan plan)
+          ThreadPool& pool, std::int64_t patches_max, AlignedBuffer scratch,
+          AlignedBuffer activations)
       : config_(config),
         weights_(std::move(weights)),
-        memory_(std::move(memory)),
-        context_{.table = table, .pool = pool, .scratch = {config_, kPieceRowsMax, plan}} {}
+        patches_max_(patches_max),
+        scratch_(std::move(scratch)),
+        workspace_{.memory = std::move(activations)},
+        context_{.table = table, .pool = pool, .scratch = place(config_, scratch_)} {}
 
   std::int64_t row_size() const override { return config_.out_hidden_size; }
-  std::size_t weight_bytes() const override { return weights_.bytes + memory_.size(); }
-
-  std::size_t workspace_bytes(std::int64_t grid_rows, std::int64_t grid_columns) const override {
-    const std::int64_t patches = grid_rows * grid_columns;
-    const std::int64_t half = config_.hidden_size / config_.num_heads / 2;
-    const std::int64_t floats = patches / kMergedPatches * config_.out_hidden_size +
-                                std::max(grid_rows, grid_columns) * half;
-    return activation_bytes(config_, patches) + static_cast<std::size_t>(floats) * sizeof(float);
+  std::int64_t patches_max() const override { return patches_max_; }
+  std::size_t weight_bytes() const override { return weights_.bytes; }
+  std::size_t workspace_bytes() const override {
+    return scratch_.size() + workspace_.memory.size();
   }
 
   double flops(std::int64_t grid_rows, std::int64_t grid_columns) const override {
@@ -267,19 +290,25 @@ class Encoder final : public VisionEncoder {
     SLUICE_CHECK(input->frame_count == 1 || input->frame_count == 2);
     SLUICE_CHECK(std::ssize(input->pixels) ==
                  input->frame_count * patches * kVisionPatchSize * kVisionPatchSize * 3);
-    AlignedBuffer memory = SLUICE_TRY(AlignedBuffer::allocate(activation_bytes(config_, patches)));
+    SLUICE_CHECK(patches <= patches_max_);
     try {
-      return std::make_unique<Encoding>(config_, weights_, context_, std::move(input),
-                                        std::move(memory));
+      return std::make_unique<Encoding>(config_, weights_, context_, std::move(input), workspace_);
     } catch (const std::bad_alloc&) {
       return fail(ErrorCode::resource_exhausted, "no memory left for the rows of a picture");
     }
   }
 
  private:
+  static VisionScratch place(const VisionConfig& config, AlignedBuffer& memory) {
+    RegionPlan plan(memory.data());
+    return {config, kPieceRowsMax, plan};
+  }
+
   VisionConfig config_;
   Weights weights_;
-  AlignedBuffer memory_;
+  std::int64_t patches_max_;
+  AlignedBuffer scratch_;  // of a piece
+  Workspace workspace_;    // of a picture
   VisionContext context_;
 };
 
@@ -297,11 +326,10 @@ std::size_t packed_bytes_expected(const ModelConfig& config, const std::string& 
 
 }  // namespace
 
-Result<std::unique_ptr<VisionEncoder>> VisionEncoder::load(const ModelConfig& config,
-                                                           const Checkpoint& checkpoint,
-                                                           const kernels::KernelTable& table,
-                                                           ThreadPool& pool,
-                                                           const LoadProgress& progress) {
+Result<std::unique_ptr<VisionEncoder>> VisionEncoder::load(
+    const ModelConfig& config, const Checkpoint& checkpoint, const kernels::KernelTable& table,
+    ThreadPool& pool, const VisionOptions& options, const LoadProgress& progress) {
+  SLUICE_CHECK(options.patches_max >= kMergedPatches);
   if (!has_group(config, checkpoint, TensorGroup::vision)) {
     return fail(ErrorCode::not_found,
                 fmt::format("{}: no vision tower", checkpoint.directory().string()),
@@ -315,10 +343,11 @@ Result<std::unique_ptr<VisionEncoder>> VisionEncoder::load(const ModelConfig& co
       SLUICE_TRY(load_weights(*config.vision, std::string(kVisionPrefix), checkpoint, loader));
   RegionPlan sizing;
   const VisionScratch measured(*config.vision, kPieceRowsMax, sizing);
-  AlignedBuffer memory = SLUICE_TRY(AlignedBuffer::allocate(sizing.used()));
-  const RegionPlan plan(memory.data());
+  AlignedBuffer scratch = SLUICE_TRY(AlignedBuffer::allocate(sizing.used()));
+  AlignedBuffer activations =
+      SLUICE_TRY(AlignedBuffer::allocate(activation_bytes(*config.vision, options.patches_max)));
   return std::make_unique<Encoder>(*config.vision, std::move(weights), table, pool,
-                                   std::move(memory), plan);
+                                   options.patches_max, std::move(scratch), std::move(activations));
 }
 
 }  // namespace sluice

@@ -26,8 +26,8 @@ namespace kernels {
 struct KernelTable;
 }
 
-// One picture on its way through the encoder. Holds workspace_bytes() from start() until it is
-// destroyed; must not outlive the encoder.
+// One picture on its way through the encoder. Uses the encoder's workspace until it is destroyed;
+// must not outlive the encoder.
 class VisionEncoding {
  public:
   virtual ~VisionEncoding() = default;
@@ -41,26 +41,36 @@ class VisionEncoding {
   virtual std::vector<float> take_rows() = 0;
 };
 
+struct VisionOptions {
+  std::int64_t patches_max = 0;  // of the largest picture, at least kMergedPatches
+};
+
 class VisionEncoder {
  public:
-  // Checks the tensors against the registry and packs the weights in memory. Errors: not_found (the
-  // model has no vision tower), unsupported (a size this encoder does not compute), corrupt_data.
+  // Checks the tensors against the registry, packs the weights in memory and reserves what the
+  // largest picture needs. Errors: not_found (the model has no vision tower), unsupported (a size
+  // this encoder does not compute), corrupt_data, resource_exhausted.
   // The pool and the table must outlive the encoder; the checkpoint need not.
   static Result<std::unique_ptr<VisionEncoder>> load(const ModelConfig& config,
                                                      const Checkpoint& checkpoint,
                                                      const kernels::KernelTable& table,
-                                                     ThreadPool& pool,
+                                                     ThreadPool& pool, const VisionOptions& options,
                                                      const LoadProgress& progress);
   virtual ~VisionEncoder() = default;
 
   virtual std::int64_t row_size() const = 0;  // out_hidden_size
-  virtual std::size_t weight_bytes() const = 0;
+  virtual std::int64_t patches_max() const = 0;
 
-  // Memory of one encoding, and its floating-point operations, for a grid of patches.
-  virtual std::size_t workspace_bytes(std::int64_t grid_rows, std::int64_t grid_columns) const = 0;
+  // Bytes held: packed weights, and activations of the largest picture. The pages of the latter are
+  // resident while a picture of that size is encoded.
+  virtual std::size_t weight_bytes() const = 0;
+  virtual std::size_t workspace_bytes() const = 0;
+
+  // Floating-point operations for a grid of patches.
   virtual double flops(std::int64_t grid_rows, std::int64_t grid_columns) const = 0;
 
-  // The grid and the pixels agree (checked). Error resource_exhausted: no memory for it.
+  // The grid and the pixels agree, it has at most patches_max() patches, and no other encoding
+  // exists (all checked). Error resource_exhausted: no memory for its rows.
   virtual Result<std::unique_ptr<VisionEncoding>> start(
       std::shared_ptr<const VisionInput> input) = 0;
 };

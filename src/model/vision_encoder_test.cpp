@@ -25,7 +25,10 @@ struct EncoderBench {
       : pool(threads),
         config(unwrap(load_model_config(kDirectory))),
         checkpoint(unwrap(Checkpoint::open(kDirectory))),
-        encoder(unwrap(VisionEncoder::load(config, checkpoint, table, pool, {}))) {}
+        encoder(unwrap(VisionEncoder::load(config, checkpoint, table, pool,
+                                           {.patches_max = kPatchesMax}, {}))) {}
+
+  static constexpr std::int64_t kPatchesMax = 624;
 
   std::vector<float> rows(const std::shared_ptr<const VisionInput>& input,
                           double flops_max = kNoLimit) {
@@ -233,17 +236,35 @@ TEST(VisionEncoderTest, RowsDoNotDependOnHowTheWorkIsCut) {
   for (const double flops_max : {0.0, 1e6, 3e7}) {
     EXPECT_TRUE(same_bits(bench.rows(a, flops_max), whole_a)) << flops_max;
   }
-  // Two at once, in turns.
-  const auto first = bench.encoder->start(a).value();
-  const auto second = bench.encoder->start(b).value();
-  bool first_done = false;
-  bool second_done = false;
-  while (!first_done || !second_done) {
-    first_done = first->advance(0.0);
-    second_done = second->advance(0.0);
+  EXPECT_TRUE(same_bits(bench.rows(b, 0.0), whole_b));
+}
+
+// The workspace is that of the picture before, which was larger and given up at any point.
+TEST(VisionEncoderTest, RowsDoNotDependOnThePictureBefore) {
+  EncoderBench bench;
+  const auto before = noise(26, 24, 1, 1);
+  const auto picture = noise(2, 6, 2, 2);
+  const std::vector<float> expected = EncoderBench().rows(picture);
+  for (int pieces = 0; pieces < 16; ++pieces) {
+    {
+      const auto given_up = bench.encoder->start(before).value();
+      for (int i = 0; i < pieces; ++i) {
+        given_up->advance(0.0);
+      }
+    }
+    ASSERT_TRUE(same_bits(bench.rows(picture), expected)) << pieces;
   }
-  EXPECT_TRUE(same_bits(first->take_rows(), whole_a));
-  EXPECT_TRUE(same_bits(second->take_rows(), whole_b));
+}
+
+TEST(VisionEncoderTest, TheWorkspaceIsThatOfTheLargestPictureAndNoLargerOneIsTaken) {
+  EncoderBench bench;
+  EXPECT_EQ(bench.encoder->patches_max(), 26 * 24);
+  const VisionConfig& tower = *bench.config.vision;
+  const auto residual = static_cast<std::size_t>(26 * 24 * tower.hidden_size) * sizeof(float);
+  EXPECT_GT(bench.encoder->workspace_bytes(), residual);
+  EXPECT_DEATH((void)bench.encoder->start(noise(26, 26, 1, 1)), "patches_max_");
+  const auto first = bench.encoder->start(noise(2, 2, 1, 1)).value();
+  EXPECT_DEATH((void)bench.encoder->start(noise(2, 2, 1, 1)), "in_use");
 }
 
 TEST(VisionEncoderTest, RowsDoNotDependOnThreadsOrInstructionSet) {
@@ -297,7 +318,8 @@ TEST(VisionEncoderTest, LoadNamesWhatItDoesNotCompute) {
   const ModelConfig config = unwrap(load_model_config(kDirectory));
   const Checkpoint checkpoint = unwrap(Checkpoint::open(kDirectory));
   const auto error_of = [&](const ModelConfig& changed) {
-    return VisionEncoder::load(changed, checkpoint, best_table(), pool, {}).error();
+    return VisionEncoder::load(changed, checkpoint, best_table(), pool, {.patches_max = 4}, {})
+        .error();
   };
   ModelConfig text = config;
   text.vision.reset();

@@ -133,7 +133,7 @@ Result<void> check_isa(const LoadedParts& parts, std::uint64_t seed, Check& chec
       continue;
     }
     ModelOptions options = parts.model.options();
-    options.vision = false;
+    options.vision_patches_max = 0;
     const std::unique_ptr<Qwen3_5> other = SLUICE_TRY(
         Qwen3_5::load(parts.model.config(), parts.checkpoint, *table, parts.pool, options, {}));
     const std::span<const TokenId> prompt = std::span(ids).first(static_cast<std::size_t>(tokens));

@@ -42,8 +42,9 @@ Result<void> encode(const std::string& model, const std::string& in, const std::
   ThreadPool pool(available_cpus());
   const ModelConfig config = SLUICE_TRY(load_model_config(model));
   const Checkpoint checkpoint = SLUICE_TRY(Checkpoint::open(model));
+  const VisionOptions options{.patches_max = std::int64_t{1} << 16};
   const std::unique_ptr<VisionEncoder> encoder =
-      SLUICE_TRY(VisionEncoder::load(config, checkpoint, *table, pool, {}));
+      SLUICE_TRY(VisionEncoder::load(config, checkpoint, *table, pool, options, {}));
   const MappedFile file = SLUICE_TRY(MappedFile::open(in));
   const TensorMap pictures = SLUICE_TRY(parse_safetensors(file.bytes(), in));
   std::map<std::string, std::vector<float>> rows;
