@@ -40,7 +40,7 @@ MUTATIONS = [
              "slices[0] + slices[1] + slices[2] + slices[3]",
              "kernels_test", "*GemmEqualsReference*"),
     Mutation("amx-ignores-slices", "src/kernels/amx/gemm.inl",
-             "(sums[2][at + c] + sums[3][at + c])", "(sums[3][at + c] + sums[3][at + c])",
+             "(third[r * kPanelColumns + c] + sum)", "(sum + sum)",
              "kernels_test", "AmxModelTest*"),
     Mutation("int4-flip-ignored", "src/kernels/simd/int_weights.inl",
              "sub_bytes(times_eight(scale), keep_where_negative(scale, stored))", "times_eight(scale)",
