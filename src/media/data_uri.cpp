@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::string_view kScheme = "data:";
 constexpr std::size_t kHeaderBytesMax = 256;  // between "data:" and the comma
+constexpr std::size_t kSchemeBytesMax = 16;   // of what is told from base64
+constexpr std::size_t kPathBytesMax = 4096;
 
 constexpr std::uint8_t kPadding = 64;
 constexpr std::uint8_t kSpace = 65;
@@ -173,6 +175,12 @@ Result<EmbeddedMedia> read_embedded_media(std::string_view text, std::size_t byt
     }
     media.declared_type = header.substr(0, header.find(';'));
     text.remove_prefix(comma + 1);
+  } else if (text.substr(0, kSchemeBytesMax).contains(':')) {
+    return fail(ErrorCode::invalid_argument,
+                "a URL of another kind, want data:image/png;base64,..., http:, https: or file:");
+  } else if (text.starts_with('/') && text.size() < kPathBytesMax && text.contains('.')) {
+    return fail(ErrorCode::invalid_argument,
+                "neither base64 nor a URL, want data:image/png;base64,... or file:///...");
   }
   media.bytes = SLUICE_TRY(decode_base64(text, bytes_max));
   if (media.bytes.empty()) {

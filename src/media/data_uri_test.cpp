@@ -97,6 +97,9 @@ TEST(DataUri, RefusesWhatIsNone) {
   };
   refused("data:image/png,%89PNG", ErrorCode::unsupported, "not base64");
   refused("data:base64,Zm9v", ErrorCode::unsupported, "not base64");
+  refused("ftp://host/a.png", ErrorCode::invalid_argument, "a URL of another kind");
+  refused("blob:Zm9v", ErrorCode::invalid_argument, "want data:image/png;base64,");
+  refused("/home/me/cat.png", ErrorCode::invalid_argument, "want data:image/png;base64,");
   refused("data:image/png;base64", ErrorCode::invalid_argument, "without a comma");
   refused("data:" + std::string(300, 'a') + ";base64,Zm9v", ErrorCode::invalid_argument,
           "first 256 characters");

@@ -467,7 +467,7 @@ Result<VideoFacts> read_video_facts(std::span<const std::byte> bytes, const Vide
 }
 
 Result<void> decode_frames(std::span<const std::byte> bytes, std::span<const std::int64_t> frames,
-                           const VideoLimits& limits,
+                           const VideoLimits& limits, const GivesUp& gives_up,
                            const std::function<Result<void>(const Picture&)>& take) {
   if (frames.empty()) {
     return {};
@@ -482,6 +482,9 @@ Result<void> decode_frames(std::span<const std::byte> bytes, std::span<const std
   const std::unique_ptr<AVPacket, FreePacket> packet(av_packet_alloc());
   FrameTaker taker(frames, take);
   while (packet != nullptr && !taker.done() && SLUICE_TRY(file->next(packet.get()))) {
+    if (gives_up && gives_up()) {
+      return fail(ErrorCode::cancelled, "video: not decoded to its end");
+    }
     SLUICE_TRY(decoder.send(packet.get()));
     SLUICE_TRY(taker.drain(&decoder));
   }

@@ -38,10 +38,14 @@ struct VideoFacts {
 // invalid_argument (broken, cut off, no frames).
 Result<VideoFacts> read_video_facts(std::span<const std::byte> bytes, const VideoLimits& limits);
 
+// Asked between two frames: whether what is being done is of no use any more.
+using GivesUp = std::function<bool()>;
+
 // Decodes and calls `take` with each of `frames` (ascending indices), upright RGB, in turn. A
 // decoder may give fewer frames than there were packets: the last one stands for those behind it.
+// Error cancelled: gives_up (may be empty) said so.
 Result<void> decode_frames(std::span<const std::byte> bytes, std::span<const std::int64_t> frames,
-                           const VideoLimits& limits,
+                           const VideoLimits& limits, const GivesUp& gives_up,
                            const std::function<Result<void>(const Picture&)>& take);
 
 }  // namespace sluice

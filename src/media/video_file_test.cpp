@@ -29,7 +29,7 @@ Result<std::vector<Picture>> decode(std::span<const std::byte> bytes,
                                     std::span<const std::int64_t> frames,
                                     const VideoLimits& limits = kLimits) {
   std::vector<Picture> pictures;
-  SLUICE_TRY(decode_frames(bytes, frames, limits, [&](const Picture& picture) {
+  SLUICE_TRY(decode_frames(bytes, frames, limits, {}, [&](const Picture& picture) {
     pictures.push_back(picture);
     return Result<void>();
   }));

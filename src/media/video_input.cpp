@@ -70,14 +70,14 @@ Result<VideoPlan> plan_frames(PictureSize size, FrameSource source, PixelBudget 
 }
 
 Result<std::vector<VisionInput>> make_video_inputs(std::span<const std::byte> bytes,
-                                                   const VideoPlan& plan,
-                                                   const VideoLimits& limits) {
+                                                   const VideoPlan& plan, const VideoLimits& limits,
+                                                   const GivesUp& gives_up) {
   GroupMaker groups(plan.frame_size);
   const auto take = [&groups](const Picture& frame) {
     groups.add(frame);
     return Result<void>();
   };
-  SLUICE_TRY(decode_frames(bytes, plan.frames, limits, take));
+  SLUICE_TRY(decode_frames(bytes, plan.frames, limits, gives_up, take));
   return groups.finish();
 }
 

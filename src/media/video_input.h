@@ -34,8 +34,8 @@ Result<VideoPlan> plan_frames(PictureSize size, FrameSource source, PixelBudget 
 
 // One input for each group of the plan. Errors as decode_frames().
 Result<std::vector<VisionInput>> make_video_inputs(std::span<const std::byte> bytes,
-                                                   const VideoPlan& plan,
-                                                   const VideoLimits& limits);
+                                                   const VideoPlan& plan, const VideoLimits& limits,
+                                                   const GivesUp& gives_up = {});
 
 // The same from pictures: as many as the plan has frames. Errors: invalid_argument when they are
 // not, or not all of one size.

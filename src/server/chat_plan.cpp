@@ -115,26 +115,6 @@ std::vector<ReplayedCall> replayed_calls(const Backend& backend, const HttpReque
   return calls;
 }
 
-ApiResult<std::vector<VisionSpan>> decode_pictures(const Backend& backend,
-                                                   const EncodedChat& encoded) {
-  auto inputs = backend.media->decode(encoded.media);
-  if (!inputs) {
-    return std::unexpected(std::move(inputs).error());
-  }
-  const auto fits = [](const auto& input, const PlacedPicture& place) {
-    return input->token_count() == place.token_count;
-  };
-  if (!std::ranges::equal(*inputs, encoded.pictures, fits)) {
-    return api_fail(ApiErrorKind::invalid_image, "a picture has another size than its header says");
-  }
-  std::vector<VisionSpan> spans;
-  for (std::size_t i = 0; i < inputs->size(); ++i) {
-    const PlacedPicture& place = encoded.pictures[i];
-    spans.push_back({.position = place.position, .input = std::move((*inputs)[i])});
-  }
-  return spans;
-}
-
 void add_stable_positions(const std::vector<std::int64_t>& positions, Request& request) {
   auto& stable = request.stable_positions;
   stable.insert(stable.end(), positions.begin(), positions.end());
@@ -200,6 +180,26 @@ ApiResult<JsonAnswer> count_chat_tokens(const Backend& backend, const HttpReques
   return answer;
 }
 
+ApiResult<std::vector<VisionSpan>> decode_pictures(const Backend& backend, const HttpRequest& http,
+                                                   const EncodedChat& encoded) {
+  auto inputs = backend.media->decode(encoded.media, http.gone.get());
+  if (!inputs) {
+    return std::unexpected(std::move(inputs).error());
+  }
+  const auto fits = [](const auto& input, const PlacedPicture& place) {
+    return input->token_count() == place.token_count;
+  };
+  if (!std::ranges::equal(*inputs, encoded.pictures, fits)) {
+    return api_fail(ApiErrorKind::invalid_image, "a picture has another size than its header says");
+  }
+  std::vector<VisionSpan> spans;
+  for (std::size_t i = 0; i < inputs->size(); ++i) {
+    const PlacedPicture& place = encoded.pictures[i];
+    spans.push_back({.position = place.position, .input = std::move((*inputs)[i])});
+  }
+  return spans;
+}
+
 ApiResult<GenerationPlan> plan_chat(const Backend& backend, const HttpRequest& http,
                                     ApiDialect dialect, const ChatRequest& request,
                                     const EncodedChat& encoded, const std::string& param) {
@@ -223,7 +223,7 @@ ApiResult<GenerationPlan> plan_chat(const Backend& backend, const HttpRequest& h
   if (const auto error = check_sequence_count(backend, plan, "n")) {
     return std::unexpected(*error);
   }
-  const auto pictures = decode_pictures(backend, encoded);
+  const auto pictures = decode_pictures(backend, http, encoded);
   if (!pictures) {
     return std::unexpected(pictures.error());
   }

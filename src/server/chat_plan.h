@@ -36,6 +36,10 @@ ApiResult<JsonAnswer> count_chat_tokens(const Backend& backend, const HttpReques
                                         ApiDialect dialect, const ChatRequest& request,
                                         const std::string& param);
 
+// The pictures of the prompt at their places. Errors: a broken one, too many of them at once.
+ApiResult<std::vector<VisionSpan>> decode_pictures(const Backend& backend, const HttpRequest& http,
+                                                   const EncodedChat& encoded);
+
 // Everything but the form of the reply; decodes the pictures. Errors: an unknown model, a prompt
 // that leaves no room, more answers than this server may ever run, a broken picture.
 ApiResult<GenerationPlan> plan_chat(const Backend& backend, const HttpRequest& http,

@@ -1,9 +1,11 @@
 // One HTTP request and one reply, as the handlers see them.
 #pragma once
 
+#include <atomic>
 #include <boost/beast/http/fields.hpp>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,6 +22,8 @@ struct HttpRequest {
   bool from_loopback = false;                           // sent from this machine
   std::string id;                                       // the client's X-Request-Id, or one of ours
   std::chrono::steady_clock::time_point received = {};  // when it was complete
+  // Set once nobody waits for the answer any more. Null where that makes no difference.
+  std::shared_ptr<const std::atomic<bool>> gone = nullptr;
 
   // The value of a header, or empty.
   std::string_view header(std::string_view name) const;

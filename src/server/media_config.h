@@ -18,6 +18,9 @@ struct MediaConfig {
   VideoLimits video = {.decoded_pixels_max = std::int64_t{1} << 34};  // a minute or so of one core
   std::int64_t list_pixels_max = std::int64_t{1}
                                  << 27;  // of the frames of one list, decoded at once
+  // Of all pictures of a request, before they are resized: what fills a context of 262,144 tokens,
+  // and some seconds of one core.
+  std::int64_t request_pixels_max = std::int64_t{1} << 28;
   std::size_t request_bytes_max = std::size_t{256} << 20;  // encoded, of one request
   std::size_t decoded_bytes_max = std::size_t{1} << 30;    // resized pixels of all requests
 

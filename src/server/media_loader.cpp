@@ -63,7 +63,10 @@ std::size_t decoded_bytes(std::span<const OpenedMedia> media) {
 }
 
 bool is_file_url(std::string_view text) {
-  return text.starts_with("file:") || text.starts_with("FILE:");
+  constexpr std::string_view kScheme = "file:";
+  return std::ranges::equal(text.substr(0, kScheme.size()), kScheme, [](char given, char wanted) {
+    return (given | 0x20) == (wanted | 0x20);
+  });
 }
 
 }  // namespace
@@ -81,6 +84,7 @@ ApiResult<std::vector<OpenedMedia>> MediaLoader::open(std::span<const MediaSourc
         first.path);
   }
   std::int64_t count = 0;
+  std::int64_t pixels = 0;
   std::size_t bytes_left = config_.request_bytes_max;
   for (const MediaSource& source : sources) {
     count += std::ssize(source.texts);
@@ -94,6 +98,14 @@ ApiResult<std::vector<OpenedMedia>> MediaLoader::open(std::span<const MediaSourc
     if (!one) {
       return std::unexpected(std::move(one).error());
     }
+    pixels += one->stored_pixels;
+    if (pixels > config_.request_pixels_max) {
+      return api_fail(ApiErrorKind::image_too_large,
+                      fmt::format("{}: with it the pictures of the request have {} pixels, want at "
+                                  "most {} in all",
+                                  source.path, pixels, config_.request_pixels_max),
+                      source.path);
+    }
     for (const auto& file : one->files) {
       bytes_left -= file.size();
     }
@@ -103,7 +115,10 @@ ApiResult<std::vector<OpenedMedia>> MediaLoader::open(std::span<const MediaSourc
 }
 
 ApiResult<std::vector<std::shared_ptr<const VisionInput>>> MediaLoader::decode(
-    std::span<const OpenedMedia> media) const {
+    std::span<const OpenedMedia> media, const std::atomic<bool>* gone) const {
+  const GivesUp gives_up = [this, gone] {
+    return stop_.load() || (gone != nullptr && gone->load());
+  };
   std::vector<std::shared_ptr<const VisionInput>> inputs;
   const std::size_t bytes = decoded_bytes(media);
   if (bytes > decoded_.bytes_max()) {
@@ -121,7 +136,7 @@ ApiResult<std::vector<std::shared_ptr<const VisionInput>>> MediaLoader::decode(
                     "");
   }
   for (const OpenedMedia& one : media) {
-    auto decoded = decode_one(one);
+    auto decoded = decode_one(one, gives_up);
     if (!decoded) {
       return media_error(one.source, decoded.error());
     }
@@ -158,7 +173,8 @@ Result<std::vector<std::byte>> MediaLoader::read(const std::string& text, const 
   if (is_web_url(text)) {
     if (config_.domains.empty()) {
       return fail(ErrorCode::unsupported,
-                  "this server fetches no URLs: send the picture as a data: URI");
+                  "this server fetches no URLs (--media-domains names hosts that it may ask): send "
+                  "the picture as a data: URI");
     }
     return fetch_media(text, {.domains = config_.domains, .bytes_max = bytes_max, .stop = &stop_});
   }
@@ -172,11 +188,22 @@ Result<void> MediaLoader::look_at(OpenedMedia& media) const {
   media.prompt.kind = media.source.kind;
   if (media.source.kind == MediaKind::image) {
     const PictureSize size = SLUICE_TRY(read_picture_size(media.files.front(), config_.picture));
-    const std::int64_t tokens = SLUICE_TRY(vision_token_count(size, budget_of(media.source)));
+    media.stored_pixels = size.pixel_count();
+    const PixelBudget budget = budget_of(media.source);
+    const PictureSize seen = SLUICE_TRY(encoder_size(size, budget));
+    SLUICE_TRY(check_seen(seen));
+    const std::int64_t tokens = SLUICE_TRY(vision_token_count(size, budget));
     media.prompt.pictures.push_back({.token_count = tokens});
     return {};
   }
-  media.video = SLUICE_TRY(media.source.is_frames ? plan_list(media) : plan_file(media));
+  if (media.source.is_frames) {
+    const PictureSize size = SLUICE_TRY(frame_list_size(media));
+    media.stored_pixels = size.pixel_count() * std::ssize(media.files);
+    media.video = SLUICE_TRY(plan_list(media, size));
+  } else {
+    media.video = SLUICE_TRY(plan_file(media));
+  }
+  SLUICE_TRY(check_seen(media.video->frame_size));
   for (const double seconds : media.video->seconds) {
     media.prompt.pictures.push_back(
         {.token_count = media.video->tokens_per_group(), .caption = seconds_text(seconds)});
@@ -196,7 +223,8 @@ Result<VideoPlan> MediaLoader::plan_file(const OpenedMedia& media) const {
   return plan_video(facts, rule, budget_of(media.source));
 }
 
-Result<VideoPlan> MediaLoader::plan_list(const OpenedMedia& media) const {
+// That all frames of a list have.
+Result<PictureSize> MediaLoader::frame_list_size(const OpenedMedia& media) const {
   const PictureSize size = SLUICE_TRY(read_picture_size(media.files.front(), config_.picture));
   for (std::size_t i = 1; i < media.files.size(); ++i) {
     const PictureSize other = SLUICE_TRY(read_picture_size(media.files[i], config_.picture));
@@ -212,19 +240,28 @@ Result<VideoPlan> MediaLoader::plan_list(const OpenedMedia& media) const {
                 fmt::format("{} frames of {} x {} pixels, want at most {} pixels in all", count,
                             size.width, size.height, config_.list_pixels_max));
   }
+  return size;
+}
+
+Result<VideoPlan> MediaLoader::plan_list(const OpenedMedia& media, PictureSize size) const {
+  const std::int64_t count = std::ssize(media.files);
   const double rate =
       media.source.frames_per_second.value_or(vision_->preprocessor.frames_per_second);
   return plan_frames(size, {.frame_count = count, .frames_per_second = rate},
                      budget_of(media.source));
 }
 
-Result<std::vector<VisionInput>> MediaLoader::decode_one(const OpenedMedia& media) const {
+Result<std::vector<VisionInput>> MediaLoader::decode_one(const OpenedMedia& media,
+                                                         const GivesUp& gives_up) const {
   if (media.video && !media.source.is_frames) {
-    return make_video_inputs(media.files.front(), *media.video, config_.video);
+    return make_video_inputs(media.files.front(), *media.video, config_.video, gives_up);
   }
   std::vector<Picture> pictures;
   pictures.reserve(media.files.size());
   for (const auto& file : media.files) {
+    if (gives_up()) {
+      return fail(ErrorCode::cancelled, "the picture was not decoded: nobody waits for it");
+    }
     pictures.push_back(SLUICE_TRY(decode_picture(file, config_.picture)));
   }
   if (media.video) {
@@ -233,6 +270,17 @@ Result<std::vector<VisionInput>> MediaLoader::decode_one(const OpenedMedia& medi
   std::vector<VisionInput> inputs;
   inputs.push_back(SLUICE_TRY(make_vision_input(pictures.front(), budget_of(media.source))));
   return inputs;
+}
+
+// Against what the encoder has memory for.
+Result<void> MediaLoader::check_seen(PictureSize seen) const {
+  const std::int64_t pixels_max = vision_->pixels_max();
+  if (seen.pixel_count() > pixels_max) {
+    return fail(ErrorCode::resource_exhausted,
+                fmt::format("enlarged to {} x {} pixels ({} in all), want at most {}", seen.width,
+                            seen.height, seen.pixel_count(), pixels_max));
+  }
+  return {};
 }
 
 // The request chooses inside the model's own limits.

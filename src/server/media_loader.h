@@ -32,6 +32,8 @@ struct OpenedMedia {
   std::vector<std::vector<std::byte>> files;  // one for each text of the source
   std::optional<VideoPlan> video;             // none of an image
   PromptMedia prompt;
+  std::int64_t stored_pixels =
+      0;  // of its pictures; 0 of a video file, which has limits of its own
 };
 
 class MediaLoader {
@@ -44,10 +46,10 @@ class MediaLoader {
 
   ApiResult<std::vector<OpenedMedia>> open(std::span<const MediaSource> sources) const;
 
-  // One input for each picture of the prompts, in their order. Error queue_full: those of other
-  // requests fill the memory there is for them.
+  // One input for each picture of the prompts, in their order; gives up once `gone` (may be null)
+  // is set. Error queue_full: those of other requests fill the memory there is for them.
   ApiResult<std::vector<std::shared_ptr<const VisionInput>>> decode(
-      std::span<const OpenedMedia> media) const;
+      std::span<const OpenedMedia> media, const std::atomic<bool>* gone) const;
 
  private:
   ApiResult<OpenedMedia> open_one(const MediaSource& source, std::size_t bytes_max) const;
@@ -55,8 +57,11 @@ class MediaLoader {
                                       std::size_t bytes_max) const;
   Result<void> look_at(OpenedMedia& media) const;
   Result<VideoPlan> plan_file(const OpenedMedia& media) const;
-  Result<VideoPlan> plan_list(const OpenedMedia& media) const;
-  Result<std::vector<VisionInput>> decode_one(const OpenedMedia& media) const;
+  Result<PictureSize> frame_list_size(const OpenedMedia& media) const;
+  Result<VideoPlan> plan_list(const OpenedMedia& media, PictureSize size) const;
+  Result<std::vector<VisionInput>> decode_one(const OpenedMedia& media,
+                                              const GivesUp& gives_up) const;
+  Result<void> check_seen(PictureSize seen) const;
   PixelBudget budget_of(const MediaSource& source) const;
 
   const MediaConfig& config_;

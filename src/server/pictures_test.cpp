@@ -1,8 +1,11 @@
 // Pictures over HTTP, in every dialect: what the engine gets, what is counted, what is refused.
+#include <gmock/gmock.h>
+
 #include <boost/json/object.hpp>
 #include <filesystem>
 #include <fstream>
 
+#include "server/media_loader.h"
 #include "server/test_pictures.h"
 
 namespace sluice {
@@ -203,6 +206,26 @@ TEST_F(PicturesTest, SizesFollowTheRequestInsideTheLimitsOfTheModel) {
   EXPECT_EQ(count(limited(small_uri(), R"("min_pixels":100000000)")), 256);
 }
 
+// `min_pixels` near the model's largest size: what is enlarged is rounded up.
+TEST_F(PicturesTest, AreNotEnlargedBeyondWhatTheEncoderHasMemoryFor) {
+  std::optional<VisionModel> vision = served().vision;
+  vision->preprocessor.video.pixels_max = 1 << 18;  // as that of pictures
+  const std::atomic<bool> stop{false};
+  const MediaLoader loader(config_.media, vision, stop);
+  const auto open = [&loader](const std::string& file) {
+    MediaSource source;
+    source.path = "url";
+    source.texts = {std::make_shared<const std::string>(data_uri(file))};
+    source.pixels_min = 1 << 18;
+    return loader.open(std::span(&source, 1));
+  };
+  EXPECT_TRUE(open(bmp_file(64, 64)));  // 512 x 512
+  const auto beyond = open(bmp_file(64, 66));
+  ASSERT_FALSE(beyond);
+  EXPECT_EQ(beyond.error().kind, ApiErrorKind::image_too_large);
+  EXPECT_THAT(beyond.error().message, testing::HasSubstr("512 x 544 pixels"));
+}
+
 TEST_F(PicturesTest, PixelsOfAllRequestsHaveALimit) {
   config_.media.decoded_bytes_max = 64 * 64 * 3;
   start();
@@ -215,6 +238,38 @@ TEST_F(PicturesTest, PixelsOfAllRequestsHaveALimit) {
   EXPECT_EQ(post("/v1/chat/completions", chat_with(one)).status, 200);
   // The fake engine keeps its requests: as if they still waited.
   EXPECT_EQ(post("/v1/chat/completions", chat_with(one)).status, 429);
+}
+
+// Pictures of few bytes may have many pixels, each of which takes its time.
+TEST_F(PicturesTest, PixelsOfOneRequestHaveALimitBeforeTheyAreDecoded) {
+  config_.media.request_pixels_max = 3 * 64 * 64;
+  start();
+  const auto chat_error = [this](const std::string& parts) {
+    return error_of(post("/v1/chat/completions", chat_with(parts)));
+  };
+  const std::string one = image(small_uri());
+  EXPECT_EQ(post("/v1/chat/completions", chat_with(one + "," + one + "," + one)).status, 200);
+  EXPECT_EQ(chat_error(one + "," + one + "," + one + "," + one),
+            "400 image_too_large messages[0].content[3].image_url.url");
+  const std::string frame = '"' + small_uri() + '"';
+  const std::string frames = R"({"type":"video","video":[)" + frame + "," + frame + "]}";
+  EXPECT_EQ(post("/v1/chat/completions", chat_with(frames + "," + one)).status, 200);
+  EXPECT_EQ(chat_error(one + "," + one + "," + frames),
+            "400 image_too_large messages[0].content[2].video");
+}
+
+TEST_F(PicturesTest, AreNotDecodedForAClientThatHasGone) {
+  const std::atomic<bool> stop{false};
+  const MediaLoader loader(config_.media, served().vision, stop);
+  MediaSource source;
+  source.path = "url";
+  source.texts = {std::make_shared<const std::string>(small_uri())};
+  const auto opened = loader.open(std::span(&source, 1));
+  ASSERT_TRUE(opened);
+  std::atomic<bool> gone{false};
+  EXPECT_TRUE(loader.decode(*opened, &gone));
+  gone = true;
+  EXPECT_EQ(loader.decode(*opened, &gone).error().kind, ApiErrorKind::not_ready);
 }
 
 TEST_F(PicturesTest, WhatIsWrongNamesTheField) {

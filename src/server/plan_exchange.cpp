@@ -104,6 +104,7 @@ void plan_exchange(const Backend& backend, const std::shared_ptr<Exchange>& exch
                     .body = std::move(body),
                     .dialect = dialect,
                     .plan = std::move(plan)};
+  planning.http.gone = planning.over;
   watch(exchange, dialect, planning.over);
   // The loop of the server must not end before the plan is back.
   auto guard = boost::asio::make_work_guard(exchange->executor());

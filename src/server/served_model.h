@@ -19,6 +19,9 @@ namespace sluice {
 struct VisionModel {
   PlaceholderIds placeholders;
   PreprocessorConfig preprocessor = {};
+
+  // Of a picture or frame as the encoder sees it.
+  std::int64_t pixels_max() const { return encoder_pixels_max(preprocessor); }
 };
 
 // Thread rule: read only once the server runs.
