@@ -42,8 +42,9 @@ void PictureEncoder::name_pictures(Sequence& sequence) {
   for (SequencePicture& picture : sequence.pictures) {
     SLUICE_CHECK(encoder_ != nullptr);
     picture.name = shelf_.name_of(picture.input->digest);
-    std::fill_n(sequence.tokens.begin() + picture.position, picture.input->token_count(),
-                picture.name);
+    const std::int64_t end = std::min(picture.end(), std::ssize(sequence.tokens));
+    std::fill(sequence.tokens.begin() + picture.position, sequence.tokens.begin() + end,
+              picture.name);
   }
 }
 

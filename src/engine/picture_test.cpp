@@ -1,6 +1,7 @@
 // Requests with pictures: the answer by definition whatever is shared, cut, cancelled or preempted.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <random>
 
@@ -157,6 +158,33 @@ TEST(Picture, RowsStayWithinTheirLimitAndWhoeverIsFirstGetsThem) {
   EXPECT_EQ(bench.loop->status().picture_bytes_in_all, 0U);
 }
 
+TEST(Picture, IsPinnedAlsoWhereThePinEndsInsideIt) {
+  Bench bench(picture_config());
+  const auto pin = [&bench](std::int64_t tokens, std::uint8_t shade) {
+    Request request = about_picture(300, 1, shade);
+    request.token_ids.resize(static_cast<std::size_t>(tokens));
+    request.stop.tokens_max = 0;
+    request.pin = PinLabel{.id = "pin of " + std::to_string(shade), .name = ""};
+    const auto stream = bench.submit(request);
+    bench.run();
+    return collect(*stream).finished.value();
+  };
+  ASSERT_TRUE(pin(128, 7).pinned);
+  ASSERT_TRUE(pin(256, 8).pinned);
+  const GenerationFinished again = pin(128, 7);
+  ASSERT_TRUE(again.pinned);
+  EXPECT_FALSE(again.pinned->is_new);
+  const std::array cached{std::pair{7, 128}, std::pair{8, 192}, std::pair{9, 0}};
+  for (const auto& [shade, tokens] : cached) {
+    const Request request = about_picture(300, 2, static_cast<std::uint8_t>(shade));
+    const auto stream = bench.submit(request);
+    bench.run();
+    const Collected collected = collect(*stream);
+    EXPECT_EQ(collected.answer, fake_answer(request, picture_config()));
+    EXPECT_EQ(collected.finished->usage.cached_tokens, tokens) << shade;
+  }
+}
+
 TEST(Picture, SpansThatDoNotFitThePromptAreErrors) {
   const SequenceLimits limits{
       .context_max = 512, .vocab_size = 61, .sampled_vocab_size = 61, .vision_patches_max = 160};
@@ -183,6 +211,16 @@ TEST(Picture, SpansThatDoNotFitThePromptAreErrors) {
   EXPECT_TRUE(make_sequence(good, {}, limits, {}).has_value());
   EXPECT_EQ(code_of(with_spans({{.position = 10, .input = picture(41, 1)}}), limits),
             ErrorCode::invalid_argument);
+  Request pinned = with_spans({{.position = 99, .input = picture(20, 1)}});
+  EXPECT_EQ(code_of(pinned, limits), ErrorCode::invalid_argument);
+  pinned.stop.tokens_max = 0;
+  pinned.token_ids.resize(64);
+  pinned.vision[0].position = 63;
+  pinned.pin = PinLabel{.id = "pin", .name = ""};
+  EXPECT_TRUE(make_sequence(pinned, {}, limits, {}).has_value());
+  SequenceLimits narrow = limits;
+  narrow.context_max = 80;
+  EXPECT_EQ(code_of(pinned, narrow), ErrorCode::invalid_argument);
   SequenceLimits blind = limits;
   blind.vision_patches_max = 0;
   EXPECT_EQ(code_of(good, blind), ErrorCode::unsupported);

@@ -62,7 +62,10 @@ Result<void> check_vision(const Request& request, const SequenceLimits& limits) 
     const std::string where = "vision[" + std::to_string(i) + "]";
     const std::int64_t tokens = span.input ? span.input->token_count() : 0;
     const std::int64_t room = std::ssize(request.token_ids) - span.position;
-    if (tokens < 1 || span.position < end || room < tokens) {
+    // A pinned prompt may end inside its last picture, which is encoded as a whole.
+    const bool fits =
+        request.pin ? room > 0 && span.position + tokens <= limits.context_max : room >= tokens;
+    if (tokens < 1 || span.position < end || !fits) {
       return fail(ErrorCode::invalid_argument,
                   where + ": " + std::to_string(tokens) + " tokens from position " +
                       std::to_string(span.position) + ", want at least 1, after position " +
@@ -132,12 +135,13 @@ Result<void> check_request(const Request& request, const SequenceLimits& limits)
 }
 
 // Another question about a picture leaves the prompt right after it. The frames of a video are one.
-void keep_after_pictures(const std::vector<SequencePicture>& pictures,
+void keep_after_pictures(const std::vector<SequencePicture>& pictures, std::int64_t prompt_tokens,
                          std::vector<std::int64_t>& keep_at) {
   for (std::size_t i = 0; i < pictures.size(); ++i) {
     const bool is_last = i + 1 == pictures.size();
-    if (is_last || pictures[i + 1].position - pictures[i].end() >= kKvBlockTokens) {
-      keep_at.push_back(pictures[i].end());
+    const std::int64_t end = pictures[i].end();
+    if (end <= prompt_tokens && (is_last || pictures[i + 1].position - end >= kKvBlockTokens)) {
+      keep_at.push_back(end);
     }
   }
   std::ranges::sort(keep_at);
@@ -179,7 +183,7 @@ Result<std::unique_ptr<Sequence>> make_sequence(Request request, std::function<v
     sequence->cache_salt = std::move(request.cache_salt);
     sequence->pin = std::move(request.pin);
     sequence->keep_at = std::move(request.stable_positions);
-    keep_after_pictures(sequence->pictures, sequence->keep_at);
+    keep_after_pictures(sequence->pictures, sequence->prompt_tokens, sequence->keep_at);
     sequence->events = std::make_shared<EventQueue>(sequence->tokens_max, std::move(on_ready));
     sequence->constraint = std::move(constraint);
     sequence->deadline = request.deadline;

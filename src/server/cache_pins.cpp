@@ -13,6 +13,7 @@
 #include "server/error_map.h"
 #include "server/generation_plan.h"
 #include "server/json_answer.h"
+#include "server/plan_exchange.h"
 
 namespace sluice {
 namespace {
@@ -115,37 +116,33 @@ ApiResult<std::string> owner_of(const Backend& backend, const HttpRequest& http,
   return cache_namespace(key, request.cache_salt);
 }
 
-ApiResult<std::vector<TokenId>> common_tokens(const Backend& backend, const HttpRequest& http,
-                                              std::span<const ChatRequest> chats,
-                                              const std::string& source) {
-  std::vector<TokenId> common;
-  for (const ChatRequest& chat : chats) {
-    if (!chat.media.empty()) {
-      return api_fail(ApiErrorKind::unsupported_content,
-                      chat.media.front().path + " is a picture: only text can be pinned",
-                      chat.media.front().path);
+// What the conversations have in common. They differ in a last message of text, so that pictures
+// are those of the first.
+ApiResult<EncodedChat> common_prompt(const Backend& backend, const HttpRequest& http,
+                                     std::span<const ChatRequest> chats,
+                                     const std::string& source) {
+  auto common = encode_chat(backend, http, chats.front(), source);
+  for (const ChatRequest& chat : chats.subspan(1)) {
+    if (!common) {
+      break;
     }
-    const auto encoded = encode_chat(backend, http, chat, source);
-    if (!encoded) {
-      return std::unexpected(encoded.error());
+    const auto other = encode_chat(backend, http, chat, source);
+    if (!other) {
+      return std::unexpected(other.error());
     }
-    const std::vector<TokenId>& ids = encoded->token_ids;
-    if (&chat == chats.data()) {
-      common = ids;
-    } else {
-      common.erase(std::ranges::mismatch(common, ids).in1, common.end());
-    }
+    std::vector<TokenId>& ids = common->token_ids;
+    ids.erase(std::ranges::mismatch(ids, other->token_ids).in1, ids.end());
   }
   return common;
 }
 
-ApiResult<std::vector<TokenId>> prefix_tokens(const Backend& backend, const HttpRequest& http,
-                                              const CachePinRequest& request) {
+ApiResult<EncodedChat> encode_prefix(const Backend& backend, const HttpRequest& http,
+                                     const CachePinRequest& request) {
   if (const auto* chats = std::get_if<std::vector<ChatRequest>>(&request.prefix)) {
-    return common_tokens(backend, http, *chats, request.source);
+    return common_prompt(backend, http, *chats, request.source);
   }
   if (const auto* ids = std::get_if<std::vector<TokenId>>(&request.prefix)) {
-    return *ids;
+    return EncodedChat{.text = {}, .token_ids = *ids};
   }
   auto ids = backend.model->tokenizer.encode(
       std::get<std::string>(request.prefix),
@@ -153,7 +150,7 @@ ApiResult<std::vector<TokenId>> prefix_tokens(const Backend& backend, const Http
   if (!ids) {
     return std::unexpected(prompt_error(ids.error(), request.source));
   }
-  return std::move(*ids);
+  return EncodedChat{.text = {}, .token_ids = std::move(*ids)};
 }
 
 // Only whole blocks are kept: the up to 63 tokens after the last one are left out.
@@ -184,15 +181,23 @@ ApiResult<Request> plan_pin(const Backend& backend, const HttpRequest& http,
   if (!owner) {
     return std::unexpected(owner.error());
   }
-  auto prefix = prefix_tokens(backend, http, pin);
+  auto prefix = encode_prefix(backend, http, pin);
   if (!prefix) {
     return std::unexpected(prefix.error());
   }
-  auto tokens = whole_blocks(backend, std::move(*prefix), pin.source);
+  auto tokens = whole_blocks(backend, std::move(prefix->token_ids), pin.source);
   if (!tokens) {
     return std::unexpected(tokens.error());
   }
+  auto pictures = decode_pictures(backend, http, *prefix);
+  if (!pictures) {
+    return std::unexpected(pictures.error());
+  }
+  std::erase_if(*pictures, [end = std::ssize(*tokens)](const VisionSpan& picture) {
+    return picture.position >= end;
+  });
   Request request;
+  request.vision = std::move(*pictures);
   request.id = http.id;
   request.token_ids = std::move(*tokens);
   request.cache_salt = std::move(*owner);
@@ -239,19 +244,23 @@ void handle_make_pin(const Backend& backend, const std::shared_ptr<Exchange>& ex
     exchange->reply(openai_error_response(*error));
     return;
   }
-  auto pin =
-      parse_cache_pin_request(exchange->take_body(), backend.config->chat, request_limits(backend));
-  if (!pin) {
-    exchange->reply(openai_error_response(pin.error()));
-    return;
-  }
-  auto request = plan_pin(backend, exchange->request(), *pin);
-  if (!request) {
-    exchange->reply(openai_error_response(request.error()));
-    return;
-  }
-  std::make_shared<PinRun>(exchange, std::move(pin->ignored))
-      ->start(*backend.engine, std::move(*request));
+  plan_exchange(
+      backend, exchange, ApiDialect::openai,
+      [backend](const HttpRequest& http, std::string body) -> AnswerExchange {
+        auto pin =
+            parse_cache_pin_request(std::move(body), backend.config->chat, request_limits(backend));
+        auto request = pin ? plan_pin(backend, http, *pin) : std::unexpected(pin.error());
+        if (!request) {
+          return [error = request.error()](const std::shared_ptr<Exchange>& asker) {
+            asker->reply(openai_error_response(error));
+          };
+        }
+        return [backend, ignored = std::move(pin->ignored),
+                request = std::move(*request)](const std::shared_ptr<Exchange>& asker) mutable {
+          std::make_shared<PinRun>(asker, std::move(ignored))
+              ->start(*backend.engine, std::move(request));
+        };
+      });
 }
 
 void handle_pins(const Backend& backend, const std::shared_ptr<Exchange>& exchange) {

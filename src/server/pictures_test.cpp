@@ -206,6 +206,30 @@ TEST_F(PicturesTest, SizesFollowTheRequestInsideTheLimitsOfTheModel) {
   EXPECT_EQ(count(limited(small_uri(), R"("min_pixels":100000000)")), 256);
 }
 
+TEST_F(PicturesTest, ArePinnedWithTheirPrompt) {
+  start();
+  const auto pinned = [this](std::uint32_t width, std::size_t tokens) {
+    const TestReply reply =
+        post("/v1/cache/pins", R"({"messages":[{"role":"user","content":[)" + kText + "," +
+                                   image(data_uri(bmp_file(width, 480))) + "," +
+                                   image(small_uri()) + "]}]}");
+    EXPECT_EQ(reply.status, 201) << reply.body;
+    const Request request = engine_.requests().back();
+    EXPECT_TRUE(request.pin);
+    EXPECT_EQ(request.token_ids.size(), tokens);
+    return request;
+  };
+  const Request both = pinned(480, 192);  // 225 of the first picture: the prompt ends inside it
+  ASSERT_EQ(both.vision.size(), 1U);
+  EXPECT_EQ(both.vision[0].input->token_count(), 225);
+  EXPECT_EQ(both.token_ids.back(), placeholders().image);
+  const Request second = pinned(128, 64);  // 60 of the first one, 4 of the second
+  ASSERT_GE(second.vision.size(), 1U);
+  EXPECT_EQ(error_of(post("/v1/cache/pins", R"({"messages":[{"role":"user","content":[)" +
+                                                image("data:image/png;base64,AAAA") + "]}]}")),
+            "400 invalid_image messages[0].content[0].image_url.url");
+}
+
 // `min_pixels` near the model's largest size: what is enlarged is rounded up.
 TEST_F(PicturesTest, AreNotEnlargedBeyondWhatTheEncoderHasMemoryFor) {
   std::optional<VisionModel> vision = served().vision;
