@@ -132,6 +132,9 @@ MUTATIONS = [
              'prefix + "layers." + std::to_string(i) + ".", layout.layer_offset[i], loader',
              'prefix + "layers." + std::to_string(i < 2 ? 1 - i : i) + ".", layout.layer_offset[i], loader',
              "sluice", "validate tests/goldens/hf_flat --only golden --golden tests/goldens/validation_hf_flat.json --quiet"),
+    Mutation("validate-int4-flip-lost", "src/kernels/weight_format.cpp",
+             "static_cast<std::byte>(scale.stored())", "static_cast<std::byte>(scale.size)",
+             "sluice", "validate models/tiny --preset int4 --only reference --reference models/tiny --quick --quiet"),
 ]
 
 

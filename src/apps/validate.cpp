@@ -20,6 +20,7 @@
 #include "apps/model_loader.h"
 #include "apps/progress_bar.h"
 #include "apps/validate_options.h"
+#include "apps/validate_reference.h"
 #include "apps/validate_server.h"
 #include "apps/version.h"
 #include "base/checked_math.h"
@@ -45,7 +46,8 @@ using validate::Report;
 constexpr std::int64_t kStepTokens = 256;  // rows of one forward pass at most
 constexpr std::int64_t kPlanTokens = 32768;
 constexpr std::int64_t kCutTokens = 200;  // three blocks and a rest
-const std::vector<std::string_view> kModelChecks{"isa", "cuts", "batch", "reset", "golden"};
+const std::vector<std::string_view> kModelChecks{"isa",   "cuts",   "batch",
+                                                 "reset", "golden", "reference"};
 
 std::vector<validate::Fact> machine_facts(const RuntimeOptions& options) {
   const CpuFeatures cpu = detect_cpu_features();
@@ -89,7 +91,8 @@ validate::StackedBar memory_plan(const Qwen3_5& model, std::int64_t tokens) {
 
 // The checks that compute with the model in this process.
 void check_model(CheckRun& run, LoadedModel& loaded, const ValidateOptions& options,
-                 const std::optional<validate::Golden>& golden) {
+                 const std::optional<validate::Golden>& golden,
+                 const std::optional<ReferencePlan>& reference) {
   const std::uint64_t seed = options.exactness.seed;
   run.run("isa", [&](Check& check) {
     return validate::check_isa({.model = loaded.model(),
@@ -120,6 +123,13 @@ void check_model(CheckRun& run, LoadedModel& loaded, const ValidateOptions& opti
     }
     return validate::check_golden(loaded.model(), *golden, check);
   });
+  run.run("reference", [&](Check& check) -> Result<void> {
+    if (!reference) {
+      check.skip("no --reference DIR");
+      return {};
+    }
+    return run_reference_check(*reference, loaded, options.runtime.quiet, check);
+  });
 }
 
 // The model is opened, checked and gone again when this returns. Errors: it cannot be opened, and
@@ -147,13 +157,15 @@ Result<void> run_local_checks(CheckRun& run, const std::filesystem::path& direct
   if (!options.golden.empty()) {
     golden = SLUICE_TRY(validate::load_golden(options.golden, config.vocab_size));
   }
+  const std::optional<ReferencePlan> reference =
+      SLUICE_TRY(plan_reference(options, directory, config));
   const std::unique_ptr<LoadedModel> loaded = SLUICE_TRY(LoadedModel::load(
       directory, config, options.runtime,
       {.step_tokens_max = kStepTokens, .step_logit_rows_max = kExactnessSequencesMax}));
   add_model_facts(*loaded, config, run.report());
   run.report().bars.push_back(
       memory_plan(loaded->model(), std::min(kPlanTokens, config.max_position_embeddings)));
-  check_model(run, *loaded, options, golden);
+  check_model(run, *loaded, options, golden, reference);
   return {};
 }
 

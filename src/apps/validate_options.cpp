@@ -94,6 +94,16 @@ void add_validate_options(CLI::App& command, ValidateOptions& options) {
       .add_option("--golden", options.golden,
                   "Greedy tokens of an independent implementation (docs/VALIDATION.md)")
       ->type_name("FILE");
+  CLI::Option* reference =
+      command
+          .add_option("--reference", options.reference,
+                      "Another model, normally the bf16 one this was made of: how near is it?")
+          ->type_name("DIR");
+  command
+      .add_option("--reference-text", options.reference_text,
+                  "Text for that, control tokens as they are spelled; default: made-up sentences")
+      ->type_name("FILE")
+      ->needs(reference);
   command
       .add_option("--json", options.json, "The report as one JSON object; without FILE to stdout")
       ->expected(0, 1)

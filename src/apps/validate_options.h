@@ -23,6 +23,8 @@ struct ValidateOptions {
   std::string url;  // of a running server; then no model is loaded here
   std::string api_key;
   std::string golden;
+  std::string reference;                    // directory of another model
+  std::string reference_text;               // file; empty: made-up sentences
   std::vector<std::int64_t> needle_tokens;  // ascending; empty: the usual ones
   std::vector<std::int64_t> rate_tokens;    // as well
   std::int64_t cache_tokens = 2000;

@@ -50,6 +50,9 @@ const std::vector<CheckInfo>& all_checks() {
       {"reset", "state reset", "A long sequence leaves nothing behind for the next one."},
       {"golden", "stored answers",
        "Greedy tokens are those of an independent implementation (--golden)."},
+      {"reference", "quality",
+       "Next tokens are as likely as for another model, normally the one this was quantised from "
+       "(--reference)."},
       {"needles", "facts in long texts",
        "A fact is found in a long prompt, and a second question to the same text is answered from "
        "the "

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -17,9 +16,9 @@
 
 #include "kernels/kernel_table.h"
 #include "kernels/select.h"
-#include "model/lone_sequence.h"
 #include "model/qwen3_5.h"
 #include "platform/memory_use.h"
+#include "validate/compared_logits.h"
 
 namespace sluice::validate {
 namespace {
@@ -27,14 +26,7 @@ namespace {
 constexpr std::int64_t kIsaTokens = 70;    // crosses a block and two anchors
 constexpr std::int64_t kRefTokensMin = 9;  // two rows of products and a rest
 constexpr double kRefFlopsMax = 6e9;       // some seconds of the reference kernels
-constexpr std::int64_t kLogitEvery = 16;   // positions whose logits are compared, and the last
 constexpr std::size_t kMemorySpare = std::size_t{256} << 20;
-
-// Logits of every kLogitEvery-th position and of the last one.
-struct Logits {
-  std::vector<std::int64_t> positions;
-  std::vector<float> values;  // [positions][vocab_size]
-};
 
 // `count` token ids below vocab_size, the same for the same seed.
 std::vector<TokenId> made_up_tokens(std::int64_t count, std::int64_t vocab_size,
@@ -45,46 +37,6 @@ std::vector<TokenId> made_up_tokens(std::int64_t count, std::int64_t vocab_size,
     id = static_cast<TokenId>(random() % static_cast<std::uint64_t>(vocab_size));
   }
   return ids;
-}
-
-// `pieces` are tokens of the steps, repeated until the prompt ends.
-Result<Logits> logits_of(Qwen3_5& model, std::span<const TokenId> token_ids,
-                         std::span<const std::int64_t> pieces) {
-  const auto total = static_cast<std::int64_t>(token_ids.size());
-  LoneSequence sequence = SLUICE_TRY(LoneSequence::create(model, total));
-  Logits logits;
-  std::vector<std::int32_t> rows;
-  for (std::size_t step = 0; sequence.position() < total; ++step) {
-    const std::int64_t begin = sequence.position();
-    const std::int64_t count =
-        std::min({pieces[step % pieces.size()], total - begin, model.options().step_tokens_max});
-    rows.clear();
-    for (std::int64_t i = 0; i < count; ++i) {
-      if ((begin + i + 1) % kLogitEvery == 0 || begin + i + 1 == total) {
-        rows.push_back(static_cast<std::int32_t>(i));
-        logits.positions.push_back(begin + i);
-      }
-    }
-    const std::size_t before = logits.values.size();
-    logits.values.resize(before +
-                         rows.size() * static_cast<std::size_t>(model.config().vocab_size));
-    sequence.forward(
-        token_ids.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count)), rows,
-        std::span(logits.values).subspan(before));
-  }
-  return logits;
-}
-
-// The first value that is not the same bits, in words; none when all are.
-std::optional<std::string> difference(const Logits& a, const Logits& b) {
-  const std::size_t vocab_size = a.values.size() / a.positions.size();
-  for (std::size_t i = 0; i < a.values.size(); ++i) {
-    if (std::bit_cast<std::uint32_t>(a.values[i]) != std::bit_cast<std::uint32_t>(b.values[i])) {
-      return fmt::format("logits after {} tokens differ, first at token id {}: {} instead of {}",
-                         a.positions[i / vocab_size] + 1, i % vocab_size, b.values[i], a.values[i]);
-    }
-  }
-  return std::nullopt;
 }
 
 // Tokens that the reference kernels can be given; 0: not even the fewest.

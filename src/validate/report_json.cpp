@@ -28,6 +28,10 @@ json::object check_of(const Check& check) {
   for (const Count& count : check.counts) {
     counts[count.name] = count.value;
   }
+  json::object figures;
+  for (const Figure& figure : check.figures) {
+    figures[figure.name] = number(figure.value);
+  }
   json::object object{
       {"id", check.id},
       {"title", check.title},
@@ -38,6 +42,9 @@ json::object check_of(const Check& check) {
       {"finding_count", check.finding_count},
       {"findings", json::value_from(check.findings)},
       {"counts", std::move(counts)}};
+  if (!figures.empty()) {
+    object["figures"] = std::move(figures);
+  }
   if (check.table) {
     object["table"] = {{"columns", json::value_from(check.table->columns)},
                        {"rows", json::value_from(check.table->rows)}};

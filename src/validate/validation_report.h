@@ -28,6 +28,12 @@ struct Count {
   std::int64_t value = 0;
 };
 
+// The same, measured, with its unit in the name.
+struct Figure {
+  std::string name;
+  double value = 0.0;
+};
+
 struct Table {
   std::vector<std::string> columns;
   std::vector<std::vector<std::string>> rows;  // as many cells as columns
@@ -44,6 +50,7 @@ struct Check {
   std::int64_t finding_count = 0;
   std::optional<Table> table = std::nullopt;
   std::vector<Count> counts = {};
+  std::vector<Figure> figures = {};
 
   void add_finding(std::string what) {
     outcome = Outcome::fail;

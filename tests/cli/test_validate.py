@@ -73,7 +73,8 @@ def test_everything_holds_on_random_weights(whole):
     assert run.returncode == 0, run.stdout
     assert run.stdout.endswith("\npass\n") and report["pass"] is True
     checks = checks_of(report)
-    assert {id for id, check in checks.items() if check["outcome"] == "skipped"} == {"golden", "needles"}
+    assert {id for id, check in checks.items() if check["outcome"] == "skipped"} == {
+        "golden", "reference", "needles"}
     assert checks["isa"]["counts"]["compared"] >= 1 and checks["cuts"]["counts"]["compared"] == 6
     assert checks["cache"]["counts"]["compared"] == 9
     assert len(checks["gaps"]["table"]["rows"]) == 3 and int(checks["gaps"]["table"]["rows"][-1][2]) > 0
@@ -219,6 +220,85 @@ def test_a_golden_that_is_none_is_an_error(tmp_path, text):
     assert_error(sluice("validate", HF_FLAT, "--only", "golden", "--golden", path, "--quiet"), 1, "golden.json")
 
 
+def test_equal_weights_are_no_distance_apart():
+    check = checks_of(validate_json(RANDOM, "--only", "reference", "--reference", RANDOM))["reference"]
+    assert check["outcome"] == "pass" and check["figures"]["kl_nats"] == 0
+    assert check["counts"]["same_token"] == check["counts"]["positions"] == 1023
+    assert check["figures"]["perplexity"] == check["figures"]["reference_perplexity"] > 1
+
+
+def test_what_quantising_costs_is_measured_and_is_no_failure(tmp_path):
+    text = tmp_path / "text"
+    text.write_text("<|im_start|>user\nWhat is new?<|im_end|>\n" * 9)
+    check = checks_of(validate_json(RANDOM, "--preset", "int4", "--only", "reference", "--reference", RANDOM,
+                                    "--reference-text", text))["reference"]
+    figures, counts = check["figures"], check["counts"]
+    assert check["outcome"] == "pass" and str(text) in check["summary"]
+    assert 0 < figures["kl_nats"] < figures["kl_nats_max"] and 0 < counts["same_token"] < counts["positions"]
+    worst = [dict(zip(check["table"]["columns"], row)) for row in check["table"]["rows"]]
+    assert len(worst) == 8 and any("<|im_start|>user" in row["after"] for row in worst)
+    divergences = [float(row["KL"]) for row in worst]
+    assert divergences == sorted(divergences, reverse=True) and divergences[0] > figures["kl_nats"]
+
+
+def packed(folder):
+    run = sluice("pack", RANDOM, "-o", folder, "--preset", "int4", "--quiet")
+    assert run.returncode == 0, run.stderr
+    return folder
+
+
+def test_a_packed_model_is_what_its_reference_makes(tmp_path):
+    model = packed(tmp_path / "packed")
+    check = checks_of(validate_json(model, "--only", "reference", "--reference", RANDOM))["reference"]
+    assert check["outcome"] == "pass" and "the same bits as the reference packed as int4 here" in check["summary"]
+
+
+def test_tensors_packed_in_the_wrong_place_are_found(tmp_path):
+    """Of the right shape and with the right sums: no other check of the files can know."""
+    model = packed(tmp_path / "packed")
+    path = model / "sluice.json"
+    manifest = json.loads(path.read_text())
+    tensors = {tensor["name"].split("model.")[-1]: tensor for tensor in manifest["tensors"]}
+    gate, up = tensors["layers.0.mlp.gate_proj.weight"], tensors["layers.0.mlp.up_proj.weight"]
+    gate["name"], up["name"] = up["name"], gate["name"]
+    path.write_text(json.dumps(manifest))
+    checks = checks_of(validate_json(model, "--only", "artifact,cuts,reference", "--reference", RANDOM))
+    assert {id: check["outcome"] for id, check in checks.items()} == {
+        "artifact": "pass", "cuts": "pass", "reference": "fail"}
+    assert "not what packing it as int4 makes" in checks["reference"]["findings"][0]
+
+
+def test_other_weights_are_found(tmp_path):
+    model = copy_of(RANDOM, tmp_path)
+    path = model / "model.safetensors"
+    header, data = weights(path)
+    begin, end = header[next(name for name in header if name.endswith("layers.0.input_layernorm.weight"))]["data_offsets"]
+    content = bytearray(path.read_bytes())
+    content[data + begin:data + end] = struct.pack("<f", -2.0) * ((end - begin) // 4)  # the norm adds 1: the sign turns
+    path.write_bytes(content)
+    check = checks_of(validate_json(model, "--only", "reference", "--reference", RANDOM))["reference"]
+    assert check["outcome"] == "fail" and "made of other weights" in check["findings"][0]
+
+
+@pytest.mark.parametrize("reference, words", [
+    ("nowhere", "nowhere"), (__file__, "test_validate.py"), (NO_TOKENIZER, "vocab_size 256")])
+def test_a_reference_that_is_none_is_an_error(reference, words):
+    assert_error(sluice("validate", RANDOM, "--only", "reference", "--reference", reference, "--quiet"), 1, words)
+
+
+@pytest.mark.parametrize("content, words", [(b"", "0 tokens"), (b"a", "1 token"), (b"\xff\xfe", "UTF-8"),
+                                            (b" " * ((8 << 20) + 1), "8388608")])
+def test_a_text_that_cannot_be_compared_is_an_error(tmp_path, content, words):
+    path = tmp_path / "text"
+    path.write_bytes(content)
+    run = sluice("validate", RANDOM, "--only", "reference", "--reference", RANDOM, "--reference-text", path, "--quiet")
+    assert_error(run, 1, words)
+
+
+def test_a_text_needs_a_reference():
+    assert_error(sluice("validate", RANDOM, "--reference-text", "x"), 2, "--reference")
+
+
 def copy_of(model, folder):
     copy = folder / "model"
     shutil.copytree(model, copy)
@@ -282,7 +362,8 @@ def test_the_list_and_unknown_checks():
     run = sluice("validate", "--list")
     assert run.returncode == 0
     assert [line.split()[0] for line in run.stdout.splitlines()] == [
-        "artifact", "isa", "cuts", "batch", "reset", "golden", "needles", "cache", "rates", "gaps"]
+        "artifact", "isa", "cuts", "batch", "reset", "golden", "reference", "needles", "cache", "rates",
+        "gaps"]
     assert_error(sluice("validate", RANDOM, "--only", "cats"), 1, "cats", "cuts")
     assert_error(sluice("validate", RANDOM, "--only", "isa", "--skip", "isa"), 1, "leave no check")
 
