@@ -105,6 +105,17 @@ def refused(described, messages, **fields):
     return error["code"], error["param"]
 
 
+def test_a_pin_holds_a_picture(described):
+    seen, other = (part(data_uri(picture(colour, size=(320, 256)))) for colour in ("red", "green"))
+    made = described.post("/v1/cache/pins", json={"name": "picture", "messages": user(seen, text("Look at it."))} | OFF)
+    assert made.status_code == 201, made.text
+    assert made.json()["tokens"] == 64  # of 80 for the picture: the pin ends inside it
+    for shown, hits in ((other, 0), (seen, 1)):
+        described.post("/v1/chat/completions", json=ASK | OFF | {"messages": user(shown, text("What shape?"))})
+        assert described.get("/v1/cache/pins/" + made.json()["id"]).json()["hits"] == hits
+    described.delete("/v1/cache/pins/" + made.json()["id"])
+
+
 @pytest.mark.parametrize("colour", ["red", "green", "blue", "yellow", "black", "white"])
 def test_colours(chat, colour):
     said, usage = answer(chat, part(data_uri(picture(colour))), text("What colour is the circle?"))
