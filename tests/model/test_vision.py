@@ -1,5 +1,6 @@
 """Rows of pictures from the built encoder against the NumPy oracle in float64: odd grids, extreme shapes, video."""
 import functools
+import json
 import os
 import subprocess
 
@@ -13,9 +14,9 @@ from qwen3_5_oracle import Model, geometry, read_safetensors, write_safetensors
 TOOL = BUILD / "vision_tool"
 MODELS = {"tinyvl": GOLDENS / "tinyvl", "hf_nested": GOLDENS / "hf_nested", "embedded": EMBEDDED}
 
-# Frames, height and width in patches. The tallest and the widest have sides 1 : 48.
-SHAPES = {"smallest": (1, 2, 2), "wide": (1, 2, 96), "tall": (1, 96, 2), "odd": (1, 10, 14), "two_pieces": (1, 26, 24),
-          "keys_1088": (1, 32, 34), "video": (2, 6, 10), "video_wide": (2, 2, 34)}
+# Frames, height and width in patches. The tallest and the widest have sides 1 : 200, the limit.
+SHAPES = {"smallest": (1, 2, 2), "wide": (1, 2, 96), "tall": (1, 96, 2), "widest": (1, 2, 400), "tallest": (1, 400, 2),
+          "odd": (1, 10, 14), "two_pieces": (1, 26, 24), "keys_1088": (1, 32, 34), "video": (2, 6, 10), "video_wide": (2, 2, 34)}
 
 # Root mean square of the difference over that of the rows; the worst seen is 0.0038.
 RELATIVE_RMS_MAX = 0.006
@@ -77,6 +78,27 @@ def test_rows_are_the_same_on_each_isa(isa, folder):
     best = encoded("tinyvl", folder)
     for name, rows in encoded("tinyvl", folder, isa).items():
         assert rows.tobytes() == best[name].tobytes(), name
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_positions_of_random_prompts_match_the_oracle(seed):
+    """Text, pictures of all shapes and videos, some right behind each other."""
+    rng = np.random.default_rng(seed)
+    config = oracle("tinyvl").cfg
+    ids, spans, images, videos = [7] * int(rng.integers(0, 9)), [], [], []
+    for _ in range(int(rng.integers(1, 7))):
+        rows, columns = (2 * int(np.ceil(np.exp(rng.uniform(0, np.log(60))))) for _ in range(2))
+        frames = int(rng.integers(1, 5)) if rng.random() < 0.4 else 1
+        (images if frames == 1 else videos).append((1 if frames == 1 else frames, rows, columns))
+        for _ in range(frames):
+            spans.append([len(ids), rows, columns])
+            ids += [config.image_id if frames == 1 else config.video_id] * (rows * columns // 4)
+            ids += [7] * int(rng.integers(1 if frames > 1 else 0, 9))
+    wanted, offset = geometry.rope_positions(config, ids, images, videos)
+    told = subprocess.run([TOOL, "positions", json.dumps(spans), str(len(ids) + 3)], capture_output=True, text=True,
+                          check=True, timeout=RUN_SECONDS_MAX).stdout
+    beyond = [[len(ids) + offset + i] * 3 for i in range(3)]
+    assert json.loads(told) == wanted.T.tolist() + beyond
 
 
 def test_what_is_no_picture_is_refused(folder):

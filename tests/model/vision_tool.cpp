@@ -1,7 +1,11 @@
 // vision_tool MODEL IN OUT: encodes the pictures of a safetensors file, U8 [frames, height, width,
 // 3] each, sides multiples of 32, and writes their rows under the same names. For test_vision.py.
+//
+// vision_tool positions SPANS COUNT: prints the positions of COUNT tokens, [[t, h, w], ...], of a
+// prompt with pictures [[first token, rows, columns], ...] (grids of patches).
 #include <fmt/format.h>
 
+#include <boost/json.hpp>
 #include <cstdlib>
 #include <limits>
 #include <map>
@@ -11,6 +15,7 @@
 #include <vector>
 
 #include "kernels/select.h"
+#include "model/mrope.h"
 #include "model/vision_encoder.h"
 #include "platform/mapped_file.h"
 #include "platform/thread_pool.h"
@@ -61,6 +66,24 @@ Result<void> encode(const std::string& model, const std::string& in, const std::
   return write_safetensors(out, tensors);
 }
 
+void print_positions(const std::string& spans_json, const std::string& count) {
+  std::vector<VisionSpan> spans;
+  const boost::json::value parsed = boost::json::parse(spans_json);
+  for (const boost::json::value& span : parsed.as_array()) {
+    auto input = std::make_shared<VisionInput>();
+    input->grid_rows = span.at(1).as_int64();
+    input->grid_columns = span.at(2).as_int64();
+    spans.push_back({.position = span.at(0).as_int64(), .input = std::move(input)});
+  }
+  const MropePositions positions(spans);
+  boost::json::array rows;
+  for (std::int64_t i = 0; i < std::stoll(count); ++i) {
+    const auto [time, height, width] = positions.at(i);
+    rows.push_back(boost::json::array{time, height, width});
+  }
+  fmt::print("{}\n", boost::json::serialize(rows));
+}
+
 }  // namespace
 }  // namespace sluice
 
@@ -68,6 +91,10 @@ int main(int argc, char** argv) {
   if (argc != 4) {
     fmt::print(stderr, "vision_tool MODEL IN OUT\n");
     return 2;
+  }
+  if (std::string(argv[1]) == "positions") {
+    sluice::print_positions(argv[2], argv[3]);
+    return 0;
   }
   const sluice::Result<void> done = sluice::encode(argv[1], argv[2], argv[3]);
   if (!done) {
