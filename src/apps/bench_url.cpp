@@ -21,6 +21,7 @@
 #include "load/load_runner.h"
 #include "load/trace.h"
 #include "load/workload.h"
+#include "platform/mapped_file.h"
 
 namespace sluice::apps {
 namespace {
@@ -31,6 +32,7 @@ constexpr std::int64_t kTurnsDefault = 4;
 constexpr std::int64_t kResultWordsDefault = 150;
 constexpr std::int64_t kWordsMax = 1 << 20;
 constexpr std::int64_t kTurnsMax = 1000;
+constexpr std::size_t kTraceBytesMax = std::size_t{1} << 30;
 constexpr double kSecondsMax = 1e6;
 constexpr double kMilliseconds = 1e-3;
 
@@ -123,7 +125,8 @@ Result<Load> plan(const BenchUrlOptions& options) {
   load.is_open = options.rate.has_value() || !options.trace.empty();
   load.options.users = options.concurrency.value_or(load.is_open ? kOpenUsersDefault : 1);
   if (!options.trace.empty()) {
-    load::Trace trace = SLUICE_TRY(load::read_trace(options.trace));
+    const std::string text = SLUICE_TRY(read_text_file(options.trace, kTraceBytesMax));
+    load::Trace trace = SLUICE_TRY(load::parse_trace(text, options.trace));
     load.requests = trace.requests;
     load.options.users =
         std::min(load.options.users, static_cast<std::int64_t>(trace.conversations.size()));

@@ -7,8 +7,6 @@
 #include <boost/json/value.hpp>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <utility>
@@ -183,24 +181,6 @@ Result<Trace> parse_trace(std::string_view text, std::string_view name) {
   }
   trace.conversations = assembly.take();
   return trace;
-}
-
-Result<Trace> read_trace(const std::string& path) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  const std::streamoff bytes = file ? static_cast<std::streamoff>(file.tellg()) : -1;
-  if (bytes < 0) {
-    return fail(ErrorCode::io, fmt::format("{}: cannot be read", path));
-  }
-  if (static_cast<std::uint64_t>(bytes) > kTraceBytesMax) {
-    return fail(ErrorCode::resource_exhausted,
-                fmt::format("{}: {} bytes, at most {} are read", path, bytes, kTraceBytesMax));
-  }
-  std::string text(static_cast<std::size_t>(bytes), '\0');
-  file.seekg(0);
-  if (!file.read(text.data(), bytes)) {
-    return fail(ErrorCode::io, fmt::format("{}: cannot be read", path));
-  }
-  return parse_trace(text, path);
 }
 
 }  // namespace sluice::load

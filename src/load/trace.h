@@ -21,12 +21,7 @@ struct Trace {
   std::size_t requests = 0;
 };
 
-inline constexpr std::size_t kTraceBytesMax = std::size_t{1} << 30;
-
 // Errors invalid_argument name the line and the field; `name` is the file's.
 Result<Trace> parse_trace(std::string_view text, std::string_view name);
-
-// Errors: io (the file cannot be read), resource_exhausted (too large), those of parse_trace.
-Result<Trace> read_trace(const std::string& path);
 
 }  // namespace sluice::load

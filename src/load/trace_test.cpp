@@ -69,7 +69,6 @@ TEST(TraceTest, ErrorsNameLineAndField) {
         << text;
   }
   EXPECT_ERROR(parse_trace("\n \n", "file"), ErrorCode::invalid_argument, {"no requests"});
-  EXPECT_ERROR(read_trace("/nonexistent/trace"), ErrorCode::io, {"/nonexistent/trace"});
 }
 
 }  // namespace

@@ -261,6 +261,8 @@ def test_wrong_usage(arguments, parts):
 @pytest.mark.parametrize("arguments, parts", [
     (["--url", "localhost:8080"], ["--url", "'localhost:8080'", "http://"]),
     (["--url", "http://a", "--trace", "nowhere"], ["nowhere"]),
+    (["--url", "http://a", "--trace", "/"], ["/", "regular file"]),
+    (["--url", "http://a", "--trace", "/dev/null"], ["/dev/null", "regular file"]),
     (["--url", "http://a", "--workload", "prompts", "--turns", "2"], ["--turns", "prompts"]),
     (["--url", "http://a", "--workload", "chat", "--result-words", "2"], ["--result-words", "chat"]),
 ])
