@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "apps/console.h"
@@ -89,6 +90,18 @@ validate::StackedBar memory_plan(const Qwen3_5& model, std::int64_t tokens) {
                 {"state", static_cast<double>(layout.state_slot_bytes)}}};
 }
 
+// Stored answers that come with a model, of its weights in bf16.
+std::optional<std::filesystem::path> find_golden(const std::filesystem::path& directory,
+                                                 const ValidateOptions& options) {
+  if (!options.golden.empty()) {
+    return options.golden;
+  }
+  std::error_code ignored;
+  const std::filesystem::path path = directory / validate::kGoldenFile;
+  const bool is_bf16 = options.runtime.preset.value_or(WeightPreset::bf16) == WeightPreset::bf16;
+  return is_bf16 && std::filesystem::exists(path, ignored) ? std::optional(path) : std::nullopt;
+}
+
 // The checks that compute with the model in this process.
 void check_model(CheckRun& run, LoadedModel& loaded, const ValidateOptions& options,
                  const std::optional<validate::Golden>& golden,
@@ -118,7 +131,8 @@ void check_model(CheckRun& run, LoadedModel& loaded, const ValidateOptions& opti
   });
   run.run("golden", [&](Check& check) -> Result<void> {
     if (!golden) {
-      check.skip("no --golden FILE");
+      check.skip(
+          fmt::format("no --golden FILE, and no {} for these weights", validate::kGoldenFile));
       return {};
     }
     return validate::check_golden(loaded.model(), *golden, check);
@@ -154,8 +168,8 @@ Result<void> run_local_checks(CheckRun& run, const std::filesystem::path& direct
   const ModelConfig config = SLUICE_TRY(load_model_config(directory));
   SLUICE_TRY(check_context(options.long_tokens, config));
   std::optional<validate::Golden> golden;
-  if (!options.golden.empty()) {
-    golden = SLUICE_TRY(validate::load_golden(options.golden, config.vocab_size));
+  if (const auto path = find_golden(directory, options)) {
+    golden = SLUICE_TRY(validate::load_golden(*path, config));
   }
   const std::optional<ReferencePlan> reference =
       SLUICE_TRY(plan_reference(options, directory, config));

@@ -59,8 +59,8 @@ void add_size_options(CLI::App& command, ValidateOptions& options) {
   check_integer(
       *command
            .add_option("--needle-tokens", options.needle_tokens,
-                       "Prompt tokens of the long texts, N,N,...; default: 1024 to 131072 "
-                       "as the context allows")
+                       "Prompt tokens of the long texts, N,N,...; default: 1024,8192,32768 as the "
+                       "context allows")
            ->delimiter(',')
            ->type_name("N"),
       {kNeedleTokensMin, kPromptTokensMax});
@@ -92,7 +92,8 @@ void add_validate_options(CLI::App& command, ValidateOptions& options) {
   command.add_option("--api-key", options.api_key, "Key for --url")->type_name("KEY");
   command
       .add_option("--golden", options.golden,
-                  "Greedy tokens of an independent implementation (docs/VALIDATION.md)")
+                  "Greedy tokens of an independent implementation; default: validation_golden.json "
+                  "beside the weights")
       ->type_name("FILE");
   CLI::Option* reference =
       command
@@ -127,9 +128,8 @@ void apply_defaults(ValidateOptions& options) {
   }
   options.exactness.memory_max = static_cast<std::size_t>(options.memory_mib) << 20;
   if (options.needle_tokens.empty()) {
-    options.needle_tokens = options.quick
-                                ? std::vector<std::int64_t>{1024, 4096}
-                                : std::vector<std::int64_t>{1024, 8192, 32768, 65536, 131072};
+    options.needle_tokens = options.quick ? std::vector<std::int64_t>{1024, 4096}
+                                          : std::vector<std::int64_t>{1024, 8192, 32768};
   }
   if (options.rate_tokens.empty()) {
     options.rate_tokens = options.quick ? std::vector<std::int64_t>{256, 1024, 3072}

@@ -49,7 +49,8 @@ const std::vector<CheckInfo>& all_checks() {
        "bit."},
       {"reset", "state reset", "A long sequence leaves nothing behind for the next one."},
       {"golden", "stored answers",
-       "Greedy tokens are those of an independent implementation (--golden)."},
+       "Greedy tokens are those of an independent implementation (--golden, or stored beside the "
+       "weights)."},
       {"reference", "quality",
        "Next tokens are as likely as for another model, normally the one this was quantised from "
        "(--reference)."},

@@ -11,10 +11,12 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "model/lone_sequence.h"
 #include "model/qwen3_5.h"
 #include "platform/mapped_file.h"
+#include "weights/model_config.h"
 
 namespace sluice::validate {
 namespace {
@@ -58,15 +60,21 @@ std::optional<double> number_of(const json::value& value) {
   return error ? std::nullopt : std::optional(number);
 }
 
-Result<GoldenCase> read_case(const json::value& value, std::int64_t vocab_size,
+Result<GoldenCase> read_case(const json::value& value, const ModelConfig& config,
                              const std::string& where) {
   const json::object* object = value.if_object();
   if (object == nullptr) {
     return refuse(where, "want an object");
   }
+  const std::int64_t vocab_size = config.vocab_size;
   GoldenCase golden{.prompt_ids = SLUICE_TRY(read_ids(*object, "prompt_ids", vocab_size, where)),
                     .greedy_ids = SLUICE_TRY(read_ids(*object, "greedy_ids", vocab_size, where)),
                     .margins = {}};
+  const std::size_t tokens = golden.prompt_ids.size() + golden.greedy_ids.size();
+  if (std::cmp_greater(tokens, config.max_position_embeddings)) {
+    return refuse(where, fmt::format("{} tokens, the model was made for at most {}", tokens,
+                                     config.max_position_embeddings));
+  }
   if (object->contains("margins")) {
     const json::array* margins = array_of(*object, "margins");
     if (margins == nullptr || margins->size() != golden.greedy_ids.size()) {
@@ -120,7 +128,7 @@ Result<std::vector<TokenId>> predict(Qwen3_5& model, const GoldenCase& golden) {
 
 }  // namespace
 
-Result<Golden> load_golden(const std::filesystem::path& path, std::int64_t vocab_size) {
+Result<Golden> load_golden(const std::filesystem::path& path, const ModelConfig& config) {
   const std::string text = SLUICE_TRY(read_text_file(path, kGoldenBytesMax));
   boost::system::error_code error;
   const json::value value = json::parse(text, error);
@@ -144,8 +152,8 @@ Result<Golden> load_golden(const std::filesystem::path& path, std::int64_t vocab
     return refuse(path.string(), "cases: want a list of at least one");
   }
   for (std::size_t i = 0; i < cases->size(); ++i) {
-    golden.cases.push_back(SLUICE_TRY(
-        read_case((*cases)[i], vocab_size, fmt::format("{}: cases[{}]", path.string(), i))));
+    golden.cases.push_back(
+        SLUICE_TRY(read_case((*cases)[i], config, fmt::format("{}: cases[{}]", path.string(), i))));
   }
   return golden;
 }

@@ -12,9 +12,13 @@
 
 namespace sluice {
 class Qwen3_5;
-}
+struct ModelConfig;
+}  // namespace sluice
 
 namespace sluice::validate {
+
+// In a model directory: used unless another file is named, made of the weights in bf16.
+inline constexpr std::string_view kGoldenFile = "validation_golden.json";
 
 struct GoldenCase {
   std::vector<TokenId> prompt_ids;
@@ -29,8 +33,9 @@ struct Golden {
   std::vector<GoldenCase> cases;
 };
 
-// Errors: io, corrupt_data (with the field), invalid_argument (ids the model does not have).
-Result<Golden> load_golden(const std::filesystem::path& path, std::int64_t vocab_size);
+// Errors: io, and corrupt_data with the field: no golden file, ids the model does not have, a case
+// beyond its context.
+Result<Golden> load_golden(const std::filesystem::path& path, const ModelConfig& config);
 
 // Every token is predicted from the stored ones before it, so that each is compared by itself.
 // Errors: resource_exhausted.

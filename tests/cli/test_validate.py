@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from program import NO_TOKENIZER, RANDOM, ROOT, assert_error, sluice, start
+from test_data import EMBEDDED
 
 HF_FLAT = ROOT / "tests" / "goldens" / "hf_flat"
 GOLDEN = ROOT / "tests" / "goldens" / "validation_hf_flat.json"
@@ -212,12 +213,35 @@ def test_a_wrong_golden_is_found(tmp_path):
     assert check["findings"][0].startswith("case 0: token 5 of the answer is ")
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"cases": []}', '{"cases": [{"prompt_ids": [1], "greedy_ids": [250]}]}',
+@pytest.mark.parametrize("text", ["", "{}", "[" * 100000, '{"cases": [1]}', '{"cases": [{"prompt_ids": "1", "greedy_ids": [1]}]}',
+                                  '{"cases": [{"prompt_ids": [1.5], "greedy_ids": [1]}]}', '{"margin_min": "1", "cases": []}',
+                                  '{"cases": [{"prompt_ids": [%s1], "greedy_ids": [1]}]}' % ("1," * 4095), '{"cases": []}', '{"cases": [{"prompt_ids": [1], "greedy_ids": [250]}]}',
                                   '{"cases": [{"prompt_ids": [1], "greedy_ids": [2], "margins": []}]}'])
 def test_a_golden_that_is_none_is_an_error(tmp_path, text):
     path = tmp_path / "golden.json"
     path.write_text(text)
     assert_error(sluice("validate", HF_FLAT, "--only", "golden", "--golden", path, "--quiet"), 1, "golden.json")
+
+
+def test_the_embedded_model_answers_as_another_implementation_does():
+    """Fails after a training until tools/goldens/make_validation_golden.py has run again; its first lines say how."""
+    check = checks_of(validate_json("--only", "golden"))["golden"]
+    assert check["outcome"] == "pass" and check["counts"]["compared"] > 200
+    prompts = [int(row[1]) for row in check["table"]["rows"]]
+    assert len(prompts) >= 24 and min(prompts) == 1 and max(prompts) > 1000
+    assert (EMBEDDED / "validation_golden.json").stat().st_size < 20000
+
+
+def test_stored_answers_are_of_bf16_weights():
+    check = checks_of(validate_json("--only", "golden", "--preset", "int4"))["golden"]
+    assert check["outcome"] == "skipped" and "validation_golden.json" in check["summary"]
+
+
+def test_a_golden_beside_the_weights_is_used_and_one_that_is_named_goes_first(tmp_path):
+    model = copy_of(HF_FLAT, tmp_path)
+    (model / "validation_golden.json").write_text("{}")
+    assert_error(sluice("validate", model, "--only", "golden", "--quiet"), 1, "validation_golden.json", "cases")
+    assert checks_of(validate_json(model, "--only", "golden", "--golden", GOLDEN))["golden"]["outcome"] == "pass"
 
 
 def test_equal_weights_are_no_distance_apart():
@@ -297,6 +321,14 @@ def test_a_text_that_cannot_be_compared_is_an_error(tmp_path, content, words):
 
 def test_a_text_needs_a_reference():
     assert_error(sluice("validate", RANDOM, "--reference-text", "x"), 2, "--reference")
+
+
+@pytest.mark.parametrize("flag", ["--golden", "--reference", "--reference-text"])
+@pytest.mark.parametrize("path", ["nowhere", "/", "/dev/null", "/dev/zero"])
+def test_what_is_no_file_is_an_error(flag, path):
+    more = ["--reference", RANDOM] if flag == "--reference-text" else []
+    run = sluice("validate", RANDOM, "--only", "golden,reference", flag, path, *more, "--quiet")
+    assert_error(run, 1, path)
 
 
 def copy_of(model, folder):
