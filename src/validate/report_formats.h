@@ -11,6 +11,9 @@ namespace sluice::validate {
 
 std::string_view to_string(Outcome outcome);  // "pass", "FAIL", "skipped"
 
+// How long the check took, "3.4 s"; empty when it was skipped.
+std::string duration_text(const Check& check);
+
 // One check as it ends: a line, what was wrong below it, its table. Ends with a newline.
 std::string to_text(const Check& check);
 // The last line: "pass" or "FAIL", with the counts before it.

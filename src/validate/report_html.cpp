@@ -91,10 +91,6 @@ std::string tag(Outcome outcome) {
                      outcome == Outcome::fail ? "fail" : to_string(outcome));
 }
 
-std::string seconds_text(const Check& check) {
-  return check.outcome == Outcome::skipped ? std::string() : fmt::format("{:.1f} s", check.seconds);
-}
-
 void append_facts(std::string& out, std::string_view title, const std::vector<Fact>& facts) {
   if (facts.empty()) {
     return;
@@ -130,7 +126,7 @@ void append_summary(std::string& out, const Report& report) {
         "<tr><td>{}</td><td><a href=\"#{}\">{}</a></td><td>{}: {}</td><td class=\"seconds\">{}</td>"
         "</tr>\n",
         tag(check.outcome), escape_html(check.id), escape_html(check.id), escape_html(check.title),
-        escape_html(check.summary), seconds_text(check));
+        escape_html(check.summary), duration_text(check));
   }
   out += "</table></div>\n";
 }
@@ -156,7 +152,7 @@ void append_check(std::string& out, const Check& check) {
       "<section id=\"{}\"><header><h3>{}</h3>{}<span class=\"proves\">{}{}{}</span></header>\n"
       "<p class=\"proves\">{}</p>\n<p>{}</p>\n",
       escape_html(check.id), escape_html(check.title), tag(check.outcome), escape_html(check.id),
-      check.outcome == Outcome::skipped ? "" : " · ", seconds_text(check),
+      check.outcome == Outcome::skipped ? "" : " · ", duration_text(check),
       escape_html(check.proves), escape_html(check.summary));
   if (!check.findings.empty()) {
     out += "<ul class=\"findings\">\n";

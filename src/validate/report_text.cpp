@@ -55,13 +55,15 @@ std::string_view to_string(Outcome outcome) {
   return "skipped";
 }
 
+std::string duration_text(const Check& check) {
+  return check.outcome == Outcome::skipped ? std::string() : fmt::format("{:.1f} s", check.seconds);
+}
+
 std::string to_text(const Check& check) {
   std::string out = fmt::format("{:<8} {:<9} {}: {}", to_string(check.outcome), check.id,
                                 check.title, check.summary);
-  if (check.outcome != Outcome::skipped) {
-    out += fmt::format("; {:.1f} s", check.seconds);
-  }
-  out += '\n';
+  const std::string duration = duration_text(check);
+  out += fmt::format("{}{}\n", duration.empty() ? "" : "; ", duration);
   for (const std::string& finding : check.findings) {
     out += fmt::format("    WRONG: {}\n", finding);
   }
