@@ -49,7 +49,9 @@ std::vector<AnswerDelta> ChoiceRun::take_tail(const GenerationFinished& finished
                                               AnswerUsage& usage) {
   const bool ended_here = parser_.has_ended();
   cut_ = finished.reason != FinishReason::stop && !ended_here;
+  const std::int64_t reasoning_before = parser_.reasoning_token_count();
   std::vector<AnswerDelta> deltas = parser_.finish(decoder_.finish(), cut_);
+  usage.reasoning_tokens += parser_.reasoning_token_count() - reasoning_before;
   report_calls();
   if (!ended_here) {
     // A stop token counts where the engine counts it, though it is no text and no event.

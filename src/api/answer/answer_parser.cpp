@@ -38,7 +38,7 @@ std::vector<AnswerDelta> AnswerParser::append(const TokenEvent& token, std::stri
   }
   ++token_count_;
   if (splitter_.inside_reasoning()) {
-    ++reasoning_token_count_;
+    maybe_reasoning_.push_back(input_size_);
   }
   input_tokens_.push_back(
       {token, input_size_, std::max(input_size_ + text.size(), input_size_ + 1)});
@@ -51,6 +51,7 @@ std::vector<AnswerDelta> AnswerParser::append(const TokenEvent& token, std::stri
   if (input_stops_.matched()) {
     take_segments(splitter_.finish(true), deltas);
   }
+  count_reasoning(has_ended());
   if (stop_text()) {
     let_out_content(content_stops_.finish(), deltas);
     let_out_space(deltas);
@@ -68,6 +69,7 @@ std::vector<AnswerDelta> AnswerParser::finish(std::string_view tail, bool cut) {
   text += input_stops_.finish();
   take_segments(splitter_.append(text), deltas);
   take_segments(splitter_.finish(cut), deltas);
+  count_reasoning(true);
   if (!content_stops_.matched() && !has_only_call()) {
     let_out_content(content_stops_.finish(), deltas);
   }
@@ -90,6 +92,19 @@ std::vector<AnswerDelta> AnswerParser::finish(std::string_view tail, bool cut) {
 
 const std::optional<std::string>& AnswerParser::stop_text() const {
   return content_stops_.matched() ? content_stops_.matched() : input_stops_.matched();
+}
+
+// A token belongs to the reasoning if its text begins there. Where none ended it, all of them do.
+void AnswerParser::count_reasoning(bool at_end) {
+  const bool all = at_end && splitter_.inside_reasoning();
+  while (!maybe_reasoning_.empty() &&
+         (all || maybe_reasoning_.front() < splitter_.reasoning_size())) {
+    maybe_reasoning_.pop_front();
+    ++reasoning_token_count_;
+  }
+  if (!splitter_.inside_reasoning()) {
+    maybe_reasoning_.clear();
+  }
 }
 
 void AnswerParser::take_segments(const std::vector<AnswerSegment>& segments,

@@ -98,7 +98,8 @@ class AnswerParser {
 
   std::int64_t token_count() const { return token_count_; }
 
-  // Tokens up to and including the one that closed the reasoning.
+  // Tokens up to and including the one that closed the reasoning. One whose text may still be held
+  // back (it may belong to a tag or a stop text) is not counted yet; after the end all are.
   std::int64_t reasoning_token_count() const { return reasoning_token_count_; }
 
  private:
@@ -109,6 +110,7 @@ class AnswerParser {
   };
 
   bool has_only_call() const { return rules_.one_call && complete_call_count_ > 0; }
+  void count_reasoning(bool at_end);
   void take_segments(const std::vector<AnswerSegment>& segments, std::vector<AnswerDelta>& deltas);
   void take_text_segment(const AnswerSegment& segment, std::vector<AnswerDelta>& deltas);
   void take_call_segment(const AnswerSegment& segment, std::vector<AnswerDelta>& deltas);
@@ -124,6 +126,7 @@ class AnswerParser {
   AnswerSplitter splitter_;
   std::int64_t token_count_ = 0;
   std::int64_t reasoning_token_count_ = 0;
+  std::deque<std::size_t> maybe_reasoning_;  // where tokens begin that are not counted yet
   std::size_t input_size_ = 0;
   std::size_t content_size_ = 0;      // given to content_stops_
   std::size_t content_out_size_ = 0;  // let out by it, and then let out or left out here

@@ -6,6 +6,8 @@
 
 #include <random>
 
+#include "api/answer/test_calls.h"
+
 namespace sluice {
 namespace {
 
@@ -118,6 +120,32 @@ TEST(AnswerParser, TokensStayWithTheirText) {
   EXPECT_EQ(answer.content_tokens, (Ids{5, 6}));
   EXPECT_EQ(parser.token_count(), 7);
   EXPECT_EQ(parser.reasoning_token_count(), 4);
+}
+
+TEST(AnswerParser, ReasoningIsCountedToItsEndWhateverIsHeldBack) {
+  const std::vector<std::string> pieces = {"so", "\n", "</think>", "\n\n", "Hi", " you"};
+  // Each of these may begin in the tag, none of them comes.
+  for (const std::string stop : {"</think>\n\nHo", "k>\n\nHi!", "\n</think>\n\nHi you!"}) {
+    AnswerParser parser({.starts_inside_reasoning = true, .stop = {stop}, .stop_everywhere = true});
+    EXPECT_EQ(parse(parser, pieces).parts, (Parts{"so", "Hi you"})) << stop;
+    EXPECT_EQ(parser.reasoning_token_count(), 3) << stop;
+  }
+  // A call ends the reasoning, but what opens it is seen to be one only later.
+  AnswerParser calling({.starts_inside_reasoning = true,
+                        .tools = make_tools(R"({"run":{}})"),
+                        .new_call_id = [] { return std::string("call_1"); }});
+  for (const char* piece :
+       {"so", "\n", "<tool_call>", "\n", "<function", "=run", ">\n", "</function>"}) {
+    calling.append({}, piece);
+  }
+  EXPECT_EQ(calling.call_count(), 1U);
+  EXPECT_EQ(calling.reasoning_token_count(), 2);
+  AnswerParser cut({.starts_inside_reasoning = true, .stop = {"e!"}, .stop_everywhere = true});
+  parse(cut, {"so", " be"});
+  EXPECT_EQ(cut.reasoning_token_count(), 2);
+  AnswerParser stopped({.starts_inside_reasoning = true, .stop = {"be"}, .stop_everywhere = true});
+  parse(stopped, {"so", " be", "</think>"});
+  EXPECT_EQ(stopped.reasoning_token_count(), 2);
 }
 
 TEST(AnswerParser, TokensOfAnUnfinishedCharacterGoWithIt) {

@@ -284,6 +284,7 @@ void AnswerSplitter::end_call(bool repaired, AnswerSegment& last) {
 }
 
 void AnswerSplitter::end_reasoning() {
+  reasoning_size_ = held_begin_;
   state_ = State::gap;
   gap_newlines_ = kGapNewlines;
   lines_ = {};

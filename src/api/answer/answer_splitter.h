@@ -69,6 +69,9 @@ class AnswerSplitter {
   // Whether the next byte can still be reasoning.
   bool inside_reasoning() const { return state_ < State::gap; }
 
+  // Input bytes that are known to be reasoning, from the first one, the tag that ended it included.
+  std::size_t reasoning_size() const { return inside_reasoning() ? held_begin_ : reasoning_size_; }
+
  private:
   enum class State { newline, tag, tag_newline, reasoning, gap, content, call };
 
@@ -107,6 +110,7 @@ class AnswerSplitter {
   int gap_newlines_ = 0;
   std::string held_;
   std::size_t held_begin_ = 0;          // input position of held_[0]
+  std::size_t reasoning_size_ = 0;      // once it ended
   std::deque<std::size_t> own_tokens_;  // input positions of the model's own <tool_call>
 
   // Of the current part:
