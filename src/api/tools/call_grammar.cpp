@@ -9,6 +9,7 @@ namespace sluice {
 namespace {
 
 constexpr std::string_view kAnyText = R"((?:.|\n)*)";
+constexpr std::size_t kTypedPatternsMax = 256;  // of one tool; a grammar is compiled for a request
 
 std::string escaped(std::string_view text) {
   constexpr std::string_view kMeta = R"(\.+*?()|[]{}^$#&-~/)";
@@ -76,9 +77,38 @@ std::string parameter_pattern(const Form& form, std::string_view key, std::strin
                      value, form.edge, form.gap);
 }
 
+// How many parameter patterns typed_pattern() has.
+std::size_t typed_pattern_count(const Tool& tool) {
+  const auto required =
+      static_cast<std::size_t>(std::ranges::count_if(tool.parameters, &ToolParameter::required));
+  return required + (required + 1) * (tool.parameters.size() - required);
+}
+
+std::string typed_pattern(const Form& form, const Tool& tool) {
+  std::string others;
+  for (const ToolParameter& parameter : tool.parameters) {
+    if (!parameter.required) {
+      add_choice(others,
+                 parameter_pattern(form, escaped(parameter.name), value_pattern(parameter.type)));
+    }
+  }
+  others = others.empty() ? "" : fmt::format("(?:{})*", others);
+  std::string pattern = others;
+  for (const ToolParameter& parameter : tool.parameters) {
+    if (parameter.required) {
+      pattern +=
+          parameter_pattern(form, escaped(parameter.name), value_pattern(parameter.type)) + others;
+    }
+  }
+  return pattern;
+}
+
 // Everything between "<function=NAME>" and "</function>".
-std::string parameters_pattern(const Form& form, const Tool& tool) {
+std::string parameters_pattern(const Form& form, const Tool& tool, bool typed) {
   std::string pattern(form.gap);
+  if (typed && !tool.strict && !tool.open && typed_pattern_count(tool) <= kTypedPatternsMax) {
+    return pattern + typed_pattern(form, tool);
+  }
   if (tool.strict) {
     for (const ToolParameter& parameter : tool.parameters) {
       pattern += fmt::format(
@@ -109,7 +139,8 @@ std::string make_call_grammar(const ToolSet& tools, const CallGrammarOptions& op
   for (const Tool& tool : tools.tools) {
     const auto& allowed = options.allowed;
     if (allowed.empty() || std::ranges::find(allowed, tool.name) != allowed.end()) {
-      add_choice(functions, escaped(tool.name) + ">" + parameters_pattern(form, tool));
+      add_choice(functions,
+                 escaped(tool.name) + ">" + parameters_pattern(form, tool, options.typed));
     }
   }
   std::string grammar = options.one_call ? "calls: call\n" : "calls: call (\"\\n\" call)*\n";

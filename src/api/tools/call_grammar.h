@@ -20,6 +20,9 @@ struct CallGrammarOptions {
   bool one_call = false;                  // not several
   bool may_answer = false;                // text instead of calls, or before them, is fine too
   bool free_form = false;                 // white space around tags is the model's
+  // Types and required parameters hold for tools that are not strict, too: the required ones come
+  // in the declared order, the others between them wherever the model likes.
+  bool typed = false;
 };
 
 // Lark. Needs a tokenizer to which <tool_call> and </tool_call> are tokens.

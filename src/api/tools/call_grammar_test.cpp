@@ -33,8 +33,9 @@ ToolSet tools() {
 }
 
 // Whether the text may be a whole answer.
-bool accepts(const std::string& text, const CallGrammarOptions& options = {}) {
-  const std::string grammar = make_call_grammar(tools(), options);
+bool accepts(const std::string& text, const CallGrammarOptions& options = {},
+             const ToolSet& set = tools()) {
+  const std::string grammar = make_call_grammar(set, options);
   const std::vector<std::int32_t> stops{*tokenizer().token_id("<|im_end|>")};
   auto matcher =
       GrammarMatcher::create({GrammarKind::lark, grammar}, tokenizer(),
@@ -117,6 +118,29 @@ TEST(CallGrammar, StrictToolsFollowTheirSchema) {
   EXPECT_FALSE(accepts(call("typed", parameter("n", "1") + parameter("e", "d"))));
   EXPECT_FALSE(accepts(call("typed", parameter("n", "1") + parameter("o", "[1]"))));
   EXPECT_FALSE(accepts(call("typed", parameter("n", "1") + parameter("n", "1"))));
+}
+
+TEST(CallGrammar, TypesMayHoldForToolsThatAreNotStrict) {
+  ToolSet set;
+  FieldReport report;
+  const auto schema = *parse_json(R"({"properties":{"a":{"type":"string"},"n":{"type":"integer"},
+    "o":{"type":"boolean"},"e":{"enum":["x","y"]}},"required":["n","e"]})");
+  declare_tool("form", &schema, "tool", set, report);
+  const auto fits = [&](const std::string& parameters, bool typed = true) {
+    return accepts(call("form", parameters), {.typed = typed}, set);
+  };
+  const std::string n = parameter("n", "1");
+  const std::string e = parameter("e", "x");
+  EXPECT_TRUE(fits(n + e));
+  EXPECT_TRUE(fits(parameter("o", "true") + n + parameter("a", "b") + e));
+  EXPECT_TRUE(fits(n + e + parameter("o", "false") + parameter("a", "b")));
+  for (const std::string& parameters :
+       {std::string(), n, e + n, parameter("n", "one") + e, n + parameter("e", "z"),
+        n + e + parameter("o", "maybe"), n + e + parameter("other", "1")}) {
+    EXPECT_FALSE(fits(parameters)) << parameters;
+  }
+  EXPECT_TRUE(fits("", false));
+  EXPECT_TRUE(accepts(call("any", parameter("b", "1")), {.typed = true})) << "it allows others";
 }
 
 }  // namespace

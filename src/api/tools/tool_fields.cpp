@@ -222,11 +222,21 @@ std::shared_ptr<const CompiledGrammar> compile_demand(Demand demand, const ToolF
                 "tool_choice is not supported: this model has no tokens for calls", "tool_choice");
     return nullptr;
   }
-  const std::string text =
-      make_call_grammar(tools, {.allowed = std::move(demand.allowed),
-                                .one_call = demand.one_call || fields.use.one_call,
-                                .may_answer = !demand.call});
-  auto grammar = limits.grammars->compile({.kind = GrammarKind::lark, .text = text});
+  CallGrammarOptions options{.allowed = std::move(demand.allowed),
+                             .one_call = demand.one_call || fields.use.one_call,
+                             .may_answer = !demand.call};
+  // A form to be filled in is often given as the only function, and seldom as a strict one.
+  const std::size_t choices = options.allowed.empty() ? tools.tools.size() : options.allowed.size();
+  options.typed = demand.call && choices == 1;
+  const auto compile = [&] {
+    return limits.grammars->compile(
+        {.kind = GrammarKind::lark, .text = make_call_grammar(tools, options)});
+  };
+  auto grammar = compile();
+  if (!grammar && options.typed) {  // too large, say
+    options.typed = false;
+    grammar = compile();
+  }
   if (!grammar) {
     report.fail(ApiErrorKind::invalid_value,
                 fmt::format("tools cannot be made a grammar: {}", grammar.error().message),
