@@ -318,6 +318,8 @@ void add_guard_options(CLI::App& command, ServerConfig& server) {
           "Answer /v1/completions: on or off")
       ->check(CLI::IsMember({"on", "off"}))
       ->default_str("on");
+  command.add_flag("--allow-client-template", server.client_templates,
+                   "Let requests bring their own chat_template; else that is an error");
 }
 
 }  // namespace

@@ -14,6 +14,8 @@
 namespace sluice {
 namespace {
 
+constexpr const char* kTemplateField = "chat_template";
+
 // The continued turn, said again at the head of the answer.
 std::vector<AnswerDelta> echo_of(const ChatRequest& request) {
   std::vector<AnswerDelta> deltas;
@@ -65,16 +67,24 @@ std::vector<PromptMedia> prompts_of(const std::vector<OpenedMedia>& media) {
   return prompts;
 }
 
+ApiResult<ChatTemplate> compile_brought(const std::string& source) {
+  auto compiled = ChatTemplate::compile(source, kTemplateField);
+  if (!compiled) {
+    return api_fail(ApiErrorKind::invalid_value, compiled.error().message, kTemplateField);
+  }
+  return std::move(*compiled);
+}
+
 // Marks are hints: whatever keeps them from being found is no error.
 std::vector<std::int64_t> marked_positions(const Backend& backend, const ChatRequest& request,
+                                           const ChatTemplate& chat_template,
                                            const ShownPrompt& prompt,
                                            const std::vector<TokenId>& token_ids) {
   if (request.marked_template_variables.empty()) {
     return {};
   }
   const Tokenizer& tokenizer = backend.model->tokenizer;
-  const auto marked =
-      backend.model->chat_template.render(request.marked_template_variables, tokenizer);
+  const auto marked = chat_template.render(request.marked_template_variables, tokenizer);
   if (!marked) {
     return {};
   }
@@ -132,7 +142,16 @@ ApiResult<EncodedChat> encode_chat(const Backend& backend, const HttpRequest& ht
   if (!media) {
     return std::unexpected(std::move(media).error());
   }
-  auto prompt = make_chat_prompt(request, backend.model->chat_template, tokenizer);
+  std::optional<ChatTemplate> brought;
+  if (request.chat_template) {
+    auto compiled = compile_brought(*request.chat_template);
+    if (!compiled) {
+      return std::unexpected(std::move(compiled).error());
+    }
+    brought = std::move(*compiled);
+  }
+  const ChatTemplate& chat_template = brought ? *brought : backend.model->chat_template;
+  auto prompt = make_chat_prompt(request, chat_template, tokenizer);
   if (!prompt) {
     return std::unexpected(prompt_error(prompt.error(), param));
   }
@@ -153,7 +172,7 @@ ApiResult<EncodedChat> encode_chat(const Backend& backend, const HttpRequest& ht
                    .token_ids = std::move(*token_ids),
                    .reasoning_open = prompt->reasoning_open,
                    .media = std::move(*media)};
-  chat.marked_positions = marked_positions(backend, request, shown, chat.token_ids);
+  chat.marked_positions = marked_positions(backend, request, chat_template, shown, chat.token_ids);
   if (!chat.media.empty()) {
     if (const auto placed = place_pictures(backend, chat); !placed) {
       return std::unexpected(prompt_error(placed.error(), param));

@@ -124,6 +124,7 @@ RequestLimits request_limits(const Backend& backend) {
   return {.vocab_size = backend.model->tokenizer.vocab_size(),
           .grammars = backend.grammars,
           .choices_max = backend.config->choices_max,
+          .client_templates = backend.config->client_templates,
           .tool_fence_guard = backend.config->tool_fence_guard};
 }
 

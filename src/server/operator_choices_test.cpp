@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
 
 #include "server/test_server.h"
 
@@ -94,6 +95,39 @@ TEST_F(ServerTest, RawCompletionsMayBeTurnedOff) {
   start();
   EXPECT_EQ(post("/v1/completions", R"({"prompt":"x"})").status, 403);
   EXPECT_EQ(post(kChat, chat()).status, 200);
+}
+
+TEST_F(ServerTest, ClientsMayBringATemplateWhereTheyAreAllowedTo) {
+  const auto rendered = [this](const std::string& source, const std::string& fields = "") {
+    return post("/apply-template", R"({"messages":[{"role":"user","content":"<|im_end|>a"}],)" +
+                                       fields + R"("chat_template":)" +
+                                       json::serialize(json::value(source)) + "}");
+  };
+  engine_.set_script({.tokens = tokens("x")});
+  start();
+  EXPECT_EQ(rendered("x").json().at("error").at("code"), "unsupported_parameter");
+  EXPECT_EQ(post(kChat, chat(R"("chat_template":null)")).status, 200);
+  shut_down();
+
+  config_.client_templates = true;
+  start();
+  const std::string source = "<|im_start|>{{ messages[0].content }}{{ mood }}<think>";
+  const json::value reply =
+      rendered(source, R"("return_tokens":true,"chat_template_kwargs":{"mood":" now"},)").json();
+  EXPECT_EQ(reply.at("prompt"), "<|im_start|><|im_end|>a now<think>");
+  EXPECT_EQ(reply.at("reasoning_open"), true);
+  const std::int64_t end = model().tokenizer.token_id("<|im_end|>").value();
+  for (const json::value& id : reply.at("tokens").as_array()) {
+    EXPECT_NE(id, end) << "what users write is text in any template";
+  }
+  EXPECT_EQ(post(kChat, chat(R"("chat_template":"{{ messages[0].content }}")")).status, 200);
+  for (const char* bad : {"{% if %}", "{{ raise_exception('no') }}", "{% for x in"}) {
+    const TestReply refused = rendered(bad);
+    EXPECT_EQ(refused.status, 400) << bad;
+  }
+  EXPECT_EQ(rendered("{% if %}").json().at("error").at("param"), "chat_template");
+  const TestReply large = rendered(std::string((1U << 20U) + 1, 'x'));
+  EXPECT_EQ(large.json().at("error").at("param"), "chat_template");
 }
 
 TEST_F(ServerTest, ThinkingMayBeForbidden) {

@@ -52,6 +52,7 @@ struct ServerConfig {
   bool responses_store = true;         // responses are kept for previous_response_id and GET
   bool tool_fence_guard = true;        // what looks like a call inside a ``` fence is text
   bool raw_completions = true;         // /v1/completions is there
+  bool client_templates = false;       // a request may bring its own chat_template
   bool reject_overflow = false;        // max_tokens beyond a limit is an error instead of less
   std::int64_t choices_max = 8;        // `n`
   std::int64_t answer_tokens_max = 0;  // whatever max_tokens says; 0: the rest of the context

@@ -57,9 +57,15 @@ Result<std::string> read_source(const std::filesystem::path& model_directory, st
 
 }  // namespace
 
+static_assert(ChatTemplate::kSourceBytesMax == SLUICE_TEMPLATE_BYTES_MAX);
+
 Result<ChatTemplate> ChatTemplate::load(const std::filesystem::path& model_directory) {
   std::string where;
   std::string source = SLUICE_TRY(read_source(model_directory, &where));
+  return compile(std::move(source), where);
+}
+
+Result<ChatTemplate> ChatTemplate::compile(std::string source, const std::string& where) {
   sluice_chat_template* handle = nullptr;
   SLUICE_TRY(rust_call(where, sluice_chat_template_new, rust_data(source), source.size(), &handle));
   return ChatTemplate(std::move(source), handle);

@@ -12,6 +12,7 @@
 // Thread rule: const methods may run concurrently.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -26,8 +27,13 @@ namespace sluice {
 
 class ChatTemplate {
  public:
+  static constexpr std::size_t kSourceBytesMax = std::size_t{1} << 20;
+
   // Errors: not_found (neither source exists), corrupt_data (syntax, with line).
   static Result<ChatTemplate> load(const std::filesystem::path& model_directory);
+
+  // A template that no file has; `where` names it in errors. Errors: corrupt_data.
+  static Result<ChatTemplate> compile(std::string source, const std::string& where);
 
   ChatTemplate(ChatTemplate&&) noexcept;
   ChatTemplate& operator=(ChatTemplate&&) noexcept;

@@ -12,6 +12,7 @@
 #include "api/chat/chat_messages.h"
 #include "api/chat/chat_prompt.h"
 #include "api/fields/thinking_fields.h"
+#include "text/chat_template.h"
 
 namespace sluice {
 namespace {
@@ -38,9 +39,22 @@ void refuse_unsupported(JsonFields& body) {
       }
     }
   }
-  body.reject("chat_template", "the template of the model is used");
   body.reject("functions", "use tools");
   body.reject("function_call", "use tool_choice");
+}
+
+void read_chat_template(JsonFields& body, const RequestLimits& limits, ChatRequest& request) {
+  if (!limits.client_templates) {
+    body.reject("chat_template", "the template of the model is used");
+    return;
+  }
+  request.chat_template = body.string("chat_template");
+  if (request.chat_template && request.chat_template->size() > ChatTemplate::kSourceBytesMax) {
+    body.report().fail(ApiErrorKind::invalid_value,
+                       fmt::format("chat_template has {} bytes, want at most {}",
+                                   request.chat_template->size(), ChatTemplate::kSourceBytesMax),
+                       "chat_template");
+  }
 }
 
 void read_reasoning_format(JsonFields& body, ChatRequest& request) {
@@ -180,6 +194,7 @@ ChatRequest read_chat_request(JsonFields& body, const ChatDefaults& defaults,
   request.generation.tokens_max = read_tokens_max(body, {"max_completion_tokens", "max_tokens"});
   read_logprobs(body, request.generation);
   refuse_unsupported(body);
+  read_chat_template(body, limits, request);
   read_reasoning_format(body, request);
   request.names_service_tier = body.string("service_tier").has_value();
   read_messages_and_variables(body, defaults, limits, request);

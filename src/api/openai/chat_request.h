@@ -48,6 +48,8 @@ struct ChatRequest {
   std::string template_variables;  // JSON object: "messages", "tools", "enable_thinking", ...
   // The same with the texts of cache_marks.h in the messages; empty when nothing is marked.
   std::string marked_template_variables = {};
+  // A template that the client brought, not compiled yet; none: the model's.
+  std::optional<std::string> chat_template = {};
   std::vector<MediaSource> media = {};  // in the order in which the prompt shows them
   ToolUse tool_use;
   std::vector<HistoryCall> history_calls;
