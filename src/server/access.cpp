@@ -57,7 +57,7 @@ std::optional<ApiError> Access::check_key(const HttpRequest& request) const {
   const bool given =
       std::ranges::any_of(values, [](std::string_view value) { return !value.empty(); });
   return ApiError{ApiErrorKind::unauthorized,
-                  given ? "the API key is not valid"
+                  given ? "Incorrect API key provided"  // LiteLLM looks for OpenAI's words
                         : "an API key is required: Authorization: Bearer, x-api-key or api-key",
                   ""};
 }

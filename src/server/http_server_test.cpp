@@ -407,6 +407,9 @@ TEST_F(ServerTest, KeysInEveryHeader) {
     EXPECT_EQ(reply.status, 401) << wrong;
     EXPECT_EQ(reply.json().at("error").at("code"), "invalid_api_key");
   }
+  // The words by which LiteLLM tells this error from others.
+  EXPECT_EQ(get("/v1/models", "x-api-key: wrong\r\n").json().at("error").at("message"),
+            "Incorrect API key provided");
   EXPECT_EQ(get("/live").status, 200);
   EXPECT_EQ(get("/version").status, 200);
   EXPECT_EQ(post("/v1/chat/completions", chat()).status, 401);
