@@ -19,6 +19,19 @@ std::string text(boost::beast::string_view view) {
   return {view.data(), view.size()};
 }
 
+// What a proxy in front of this server could read in another way; null when there is nothing.
+const char* ambiguity_of(const http::fields& headers) {
+  if (headers.count(http::field::host) > 1) {
+    return "there is more than one Host";
+  }
+  const auto coding = headers.find(http::field::transfer_encoding);
+  if (coding != headers.end() && (headers.count(http::field::transfer_encoding) > 1 ||
+                                  !equal_ignoring_case(text(coding->value()), "chunked"))) {
+    return "Transfer-Encoding may only be chunked";
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 bool ArrivingBody::append(std::string_view piece) {
@@ -78,6 +91,10 @@ RequestReader::Step RequestReader::advance() {
     const std::size_t used =
         parser_->put(boost::asio::const_buffer(buffer_.data(), buffer_.size()), error);
     buffer_.erase(0, used);
+    if (error == http::error::need_more && in_chunks && buffer_.size() > limits_.header_bytes_max) {
+      // All that the parser keeps of a body is a head of a chunk or trailers that have no end.
+      error = http::error::header_limit;
+    }
     if (error == http::error::need_more) {
       return Step::more;
     }
@@ -86,6 +103,10 @@ RequestReader::Step RequestReader::advance() {
     }
     if (!has_headers_ && parser_->is_header_done()) {
       take_head();
+      if (const char* ambiguity = ambiguity_of(parser_->get())) {
+        error_ = {ApiErrorKind::bad_http, ambiguity, ""};
+        return Step::failed;
+      }
       return Step::headers;
     }
   }

@@ -55,5 +55,45 @@ TEST(RequestReader, AnySplitGivesTheSameRequests) {
   }
 }
 
+TEST(RequestReader, HeadsThatCanBeReadInTwoWaysAreRefused) {
+  const std::string start = "POST /x HTTP/1.1\r\nHost: a\r\n";
+  for (const std::string fields :
+       {"Host: b\r\n", "Transfer-Encoding: identity\r\nContent-Length: 1\r\n",
+        "Transfer-Encoding: gzip, chunked\r\n", "Content-Length: 1\r\nContent-Length: 2\r\n",
+        "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n", "Content-Length: +1\r\n",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n"}) {
+    BodyBudget budget(1024);
+    RequestReader reader({.header_bytes_max = 1024, .body_bytes_max = 1024}, budget);
+    const std::string head = start + fields + "\r\n";
+    reader.append(head.data(), head.size());
+    EXPECT_EQ(reader.advance(), RequestReader::Step::failed) << fields;
+    EXPECT_EQ(reader.error().kind, ApiErrorKind::bad_http) << fields;
+  }
+}
+
+TEST(RequestReader, FramingWithoutEndIsRefused) {
+  const std::string head = "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const std::string endless(3000, '0');
+  for (const std::string& body :
+       {"1;" + endless, endless, "1;a=\"" + endless, "1\r\nx\r\n0\r\nX: " + endless}) {
+    for (const std::size_t step : {std::size_t{1}, std::size_t{700}, std::size_t{4000}}) {
+      BodyBudget budget(1024);
+      RequestReader reader({.header_bytes_max = 1024, .body_bytes_max = 1024}, budget);
+      std::string_view rest = body;
+      reader.append(head.data(), head.size());
+      EXPECT_EQ(reader.advance(), RequestReader::Step::headers);
+      RequestReader::Step state = reader.advance();
+      while (state == RequestReader::Step::more && !rest.empty()) {
+        const std::size_t size = std::min(step, rest.size());
+        reader.append(rest.data(), size);
+        rest.remove_prefix(size);
+        state = reader.advance();
+      }
+      ASSERT_EQ(state, RequestReader::Step::failed) << body.substr(0, 12) << " by " << step;
+      EXPECT_EQ(reader.error().kind, ApiErrorKind::headers_too_large);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sluice
