@@ -286,7 +286,7 @@ std::vector<ChatTurn> read_chat_turns(const json::value& messages, const std::st
   json::value decoded;
   const json::value* list = &messages;
   if (messages.is_string()) {
-    auto parsed = parse_json(std::string(view(messages.get_string())));
+    auto parsed = parse_json(std::string(view(messages.get_string())), kBodyJsonLimits);
     if (parsed) {
       decoded = std::move(*parsed);
       list = &decoded;

@@ -188,7 +188,7 @@ std::optional<std::int64_t> as_integer(const json::value& value) {
 }
 
 ApiResult<boost::json::object> parse_json_object(std::string text) {
-  auto parsed = parse_json(std::move(text));
+  auto parsed = parse_json(std::move(text), kBodyJsonLimits);
   if (!parsed) {
     return std::unexpected(std::move(parsed).error());
   }

@@ -16,7 +16,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Builds the value; only numbers differ from what boost::json::parse does.
+// Builds the value, and counts; only numbers differ from what boost::json::parse does.
 class ValueHandler {
  public:
   static constexpr std::size_t max_object_size = json::object::max_size();
@@ -31,67 +31,83 @@ class ValueHandler {
   bool on_document_begin(Code&) { return true; }
   bool on_document_end(Code&) { return true; }
   bool on_object_begin(Code&) { return true; }
-  bool on_object_end(std::size_t count, Code&) {
+  bool on_object_end(std::size_t count, Code& failure) {
     stack.push_object(count);
-    return true;
+    return count_part(failure);
   }
   bool on_array_begin(Code&) { return true; }
-  bool on_array_end(std::size_t count, Code&) {
+  bool on_array_end(std::size_t count, Code& failure) {
     stack.push_array(count);
-    return true;
+    return count_part(failure);
   }
   bool on_key_part(Text part, std::size_t, Code&) {
     stack.push_chars(part);
     return true;
   }
-  bool on_key(Text part, std::size_t, Code&) {
+  bool on_key(Text part, std::size_t, Code& failure) {
     stack.push_key(part);
-    return true;
+    return count_part(failure);
   }
   bool on_string_part(Text part, std::size_t, Code&) {
     stack.push_chars(part);
     return true;
   }
-  bool on_string(Text part, std::size_t, Code&) {
+  bool on_string(Text part, std::size_t, Code& failure) {
     stack.push_string(part);
-    return true;
+    return count_part(failure);
   }
   bool on_number_part(Text part, Code&) {
     number_.append(part.data(), part.size());
     return true;
   }
-  bool on_int64(std::int64_t value, Text, Code&) {
+  bool on_int64(std::int64_t value, Text, Code& failure) {
     number_.clear();
     stack.push_int64(value);
-    return true;
+    return count_scalar(failure);
   }
-  bool on_uint64(std::uint64_t value, Text, Code&) {
+  bool on_uint64(std::uint64_t value, Text, Code& failure) {
     number_.clear();
     stack.push_uint64(value);
-    return true;
+    return count_scalar(failure);
   }
-  bool on_double(double value, Text rest, Code&) {
+  bool on_double(double value, Text rest, Code& failure) {
     number_.append(rest.data(), rest.size());
     double exact = 0.0;
     const char* end = number_.data() + number_.size();
-    const auto [used, failure] = std::from_chars(number_.data(), end, exact);
-    stack.push_double(failure == std::errc() && used == end ? exact : value);
+    const auto [used, problem] = std::from_chars(number_.data(), end, exact);
+    stack.push_double(problem == std::errc() && used == end ? exact : value);
     number_.clear();
-    return true;
+    return count_scalar(failure);
   }
-  bool on_bool(bool value, Code&) {
+  bool on_bool(bool value, Code& failure) {
     stack.push_bool(value);
-    return true;
+    return count_scalar(failure);
   }
-  bool on_null(Code&) {
+  bool on_null(Code& failure) {
     stack.push_null();
-    return true;
+    return count_scalar(failure);
   }
   bool on_comment_part(Text, Code&) { return true; }
   bool on_comment(Text, Code&) { return true; }
 
+  explicit ValueHandler(const JsonLimits& limits) : limits_(limits) {}
+
+  bool has_too_many() const { return parts_ > limits_.parts_max || scalars_ > limits_.scalars_max; }
+
  private:
+  bool count_part(Code& failure) { return check(++parts_ <= limits_.parts_max, failure); }
+  bool count_scalar(Code& failure) { return check(++scalars_ <= limits_.scalars_max, failure); }
+  static bool check(bool fits, Code& failure) {
+    if (!fits) {
+      failure = json::error::array_too_large;
+    }
+    return fits;
+  }
+
+  JsonLimits limits_;
   std::string number_;
+  std::size_t parts_ = 0;
+  std::size_t scalars_ = 0;
 };
 
 // The value of four hexadecimal digits at `text`, or nothing.
@@ -147,19 +163,25 @@ std::size_t utf8_length(std::string_view bytes, std::size_t at) {
 
 }  // namespace
 
-ApiResult<json::value> parse_json(std::string text) {
+ApiResult<json::value> parse_json(std::string text, const JsonLimits& limits) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   const std::size_t start = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
   repair_surrogate_escapes(text);
   try {
     json::parse_options options;
     options.max_depth = kJsonDepthMax;
-    json::basic_parser<ValueHandler> parser(options);
+    json::basic_parser<ValueHandler> parser(options, limits);
     json::error_code failure;
     const std::size_t size = text.size() - start;
     const std::size_t used = parser.write_some(false, text.data() + start, size, failure);
     if (!failure && used < size) {
       failure = json::error::extra_data;
+    }
+    if (parser.handler().has_too_many()) {
+      return api_fail(ApiErrorKind::request_too_large,
+                      "the JSON has more than " + std::to_string(limits.parts_max) +
+                          " strings, keys, arrays and objects, or more than " +
+                          std::to_string(limits.scalars_max) + " numbers");
     }
     if (failure) {
       return api_fail(

@@ -8,6 +8,7 @@
 
 #include <boost/json/value.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -17,8 +18,18 @@ namespace sluice {
 
 inline constexpr std::size_t kJsonDepthMax = 512;
 
-// Error invalid_json with the byte offset. The text is changed in place (escapes are repaired).
-ApiResult<boost::json::value> parse_json(std::string text);
+struct JsonLimits {
+  std::size_t parts_max = SIZE_MAX;    // strings, keys, arrays and objects
+  std::size_t scalars_max = SIZE_MAX;  // numbers, true, false, null
+};
+
+// Of what clients send: what is made of a body takes up to half a KiB for each part.
+inline constexpr JsonLimits kBodyJsonLimits{.parts_max = std::size_t{1} << 20,
+                                            .scalars_max = std::size_t{1} << 24};
+
+// Errors: invalid_json with the byte offset; request_too_large (beyond the limits). The text is
+// changed in place (escapes are repaired).
+ApiResult<boost::json::value> parse_json(std::string text, const JsonLimits& limits = {});
 
 std::string to_json(const boost::json::value& value);
 

@@ -48,6 +48,28 @@ TEST(ParseJson, DepthIsLimited) {
   EXPECT_FALSE(parse_json(std::string(1 << 20, '[')));
 }
 
+TEST(ParseJson, PartsAndScalarsAreLimited) {
+  const JsonLimits limits{.parts_max = 6, .scalars_max = 3};
+  const auto kind = [&](const char* text) -> std::optional<ApiErrorKind> {
+    const auto value = parse_json(text, limits);
+    return value ? std::nullopt : std::optional(value.error().kind);
+  };
+  EXPECT_EQ(kind(R"({"a":[1,true,null],"b":{}})"), std::nullopt) << "five parts, three scalars";
+  EXPECT_EQ(kind(R"(["a","b","c","d","e"])"), std::nullopt);
+  for (const char* text :
+       {R"(["a","b","c","d","e","f"])", "[[],[],[],[],[],[]]", "[1,2,3,4]",
+        "[1.5,18446744073709551615,true,null]", R"({"a":"b","c":"d","e":"f"})"}) {
+    EXPECT_EQ(kind(text), ApiErrorKind::request_too_large) << text;
+  }
+  std::string many = "[";
+  for (std::size_t i = 0; i < kBodyJsonLimits.parts_max; ++i) {
+    many += "[],";
+  }
+  EXPECT_TRUE(parse_json(many + "0]"));
+  EXPECT_EQ(parse_json_object("{\"a\":" + many + "0]}").error().kind,
+            ApiErrorKind::request_too_large);
+}
+
 TEST(ParseJson, RefusesWhatIsNotOneJsonText) {
   for (const char* text : {"", "{", "{}x", "{} {}", "[1,]", "// c\n{}", "{'a':1}", "NaN", "01",
                            "\"\x80\"", "\"\xED\xA0\x80\"", "\"a\nb\"", "\"\\x\"", "\"\\u12"}) {
