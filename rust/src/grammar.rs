@@ -13,6 +13,7 @@ use toktrie::{SimpleVob, TokEnv, TokRxInfo, TokTrie, TokenId, TokenizerEnv};
 
 use crate::abi::{shorten, Code, Failure, Outcome};
 use crate::json_schema;
+use crate::lark_cost;
 use crate::tokenizer::Tokenizer;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +67,7 @@ impl Grammar {
                 parser.map_err(|error| refused("regular expression", &error))?
             }
             GrammarKind::Lark => {
+                lark_cost::check(text)?;
                 let parser = factory.create_parser(TopLevelGrammar::from_lark(text.to_string()));
                 parser.map_err(|error| refused("grammar", &error))?
             }

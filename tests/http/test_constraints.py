@@ -146,6 +146,18 @@ def test_logprobs_are_those_of_the_model(client):
     assert any(entry.top_logprobs[0].token != entry.token for entry in entries)
 
 
+@pytest.mark.parametrize("fields", [
+    {"guided_json": {"allOf": [{"type": "string", "pattern": f"(a|b)*c{{{i}}}(d|e)*"} for i in range(1, 40)]}},
+    {"guided_json": {"type": "object", "required": [f"p{i}" for i in range(20000)]}},
+    {"guided_grammar": "start: A\nA: " + " & ".join(f"/(a|b)*c{{{i}}}(d|e)*/" for i in range(1, 40))},
+    {"guided_grammar": 'start: %json {"allOf": [' + ", ".join(f'{{"pattern": "(a|b)*c{{{i}}}"}}' for i in range(1, 40)) + "]}"},
+])
+def test_what_would_take_all_time_or_memory(http, fields):
+    reply = http.post("/v1/completions", json={"prompt": "Once", "max_tokens": 2} | fields)
+    assert reply.status_code == 400, reply.text
+    assert "are allowed" in reply.json()["error"]["message"]
+
+
 @pytest.mark.parametrize("schema, place", [
     ({"type": "object", "properties": {"a": {"not": {"type": "string"}}}}, "#/properties/a/not"),
     ({"type": "array", "items": {"type": "array", "uniqueItems": True}}, "#/items/uniqueItems"),
