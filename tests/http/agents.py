@@ -1,6 +1,7 @@
 """Real coding agents at work, against a model that plays its part: not part of ./test.
 
-    npm install --prefix DIR @anthropic-ai/claude-code @openai/codex opencode-ai @qwen-code/qwen-code
+    npm install --prefix DIR @anthropic-ai/claude-code @openai/codex opencode-ai @qwen-code/qwen-code \
+        cline @continuedev/cli
     tests/http/agents.py --bin DIR/node_modules/.bin [AGENT...]
 
 Each agent is asked to change a file. The model (scripted_turns.py) has it read the file, edit it and run a command, then
@@ -51,6 +52,12 @@ def agents(url, work):
                 "model": "sluice/qwen3.6"}
     codex = ('model = "qwen3.6"\nmodel_provider = "sluice"\n[model_providers.sluice]\nname = "Sluice"\n'
              f'base_url = "{url}/v1"\nwire_api = "responses"\n')
+    cline = {"version": 1, "lastUsedProvider": "openai-compatible", "modes": {}, "providers": {"openai-compatible": {
+        "settings": {"provider": "openai-compatible", "apiKey": "none", "model": "qwen3.6", "baseUrl": f"{url}/v1"},
+        "updatedAt": "2026-01-01T00:00:00.000Z", "tokenSource": "manual"}}}
+    continue_ = {"name": "local", "version": "1.0.0", "schema": "v1", "models": [
+        {"name": "Sluice", "provider": "openai", "model": "qwen3.6", "apiBase": f"{url}/v1", "apiKey": "none", "roles": ["chat"],
+         "capabilities": ["tool_use"]}]}
     return {
         "claude": Agent(
             [call("Read", file_path=notes),
@@ -74,6 +81,18 @@ def agents(url, work):
             [call("exec_command", cmd=show), call("exec_command", cmd=change), call("exec_command", cmd=show)],
             ["exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", TASK],
             settings={".codex/config.toml": codex}),
+        "cline": Agent(
+            [call("read_files", files=json.dumps([{"path": notes}])),
+             call("editor", path=notes, old_text=OLD, new_text=NEW),
+             call("run_commands", commands=json.dumps([show]))],
+            ["-P", "openai-compatible", "-m", "qwen3.6", TASK],
+            settings={".cline/data/settings/providers.json": json.dumps(cline)}),
+        "cn": Agent(  # of Continue
+            [call("Read", filepath=notes),
+             call("MultiEdit", file_path=notes, edits=json.dumps([{"old_string": OLD, "new_string": NEW}])),
+             call("Bash", command=show)],
+            ["-p", "--auto", TASK],
+            settings={".continue/config.yaml": json.dumps(continue_)}),
     }
 
 
