@@ -97,11 +97,13 @@ std::vector<Projection> projections_of(std::string_view shape, std::string_view 
 struct Product {
   Product(const Projection& projection, std::int64_t rows)
       : x(random_bf16(static_cast<std::size_t>(rows * kernels::pad32(projection.k)), 1.0F, 3)),
+        tiles(static_cast<std::size_t>(kernels::row_tiles_elements(rows, projection.k))),
         quantised(static_cast<std::size_t>(kernels::int_rows_bytes(rows, projection.k))),
         scales(static_cast<std::size_t>(rows)),
         out(static_cast<std::size_t>(rows * projection.n)) {}
 
   std::vector<bf16_t> x;
+  std::vector<bf16_t> tiles;
   std::vector<std::int8_t> quantised;
   std::vector<float> scales;
   std::vector<float> out;
@@ -121,7 +123,9 @@ KernelCase product_case(const Projection& projection, std::int64_t rows,
             return [=, &machine] {
               const ops::PackedLinear& weight = (*copies)[product->turn++ % copies->size()];
               ops::LinearInput input(product->x.data(), rows, projection.k,
-                                     {product->quantised.data(), product->scales.data()});
+                                     {.tiles = product->tiles.data(),
+                                      .quantised = product->quantised.data(),
+                                      .scales = product->scales.data()});
               ops::linear(machine.table(), machine.pool(), input, weight, projection.reduction,
                           product->out.data());
             };

@@ -20,7 +20,7 @@ struct KernelCase {
 };
 
 // Products of the projections of the 0.8B and the 27B model in every weight format, M = 1, 4, 16,
-// 64, 512. The int8 form of the rows is made in every call.
+// 64, 512. The tiles of the rows are made in every call.
 std::vector<KernelCase> gemm_cases();
 // The delta rule with its convolution and norms: 512 rows, and one row.
 std::vector<KernelCase> gated_delta_cases();

@@ -111,7 +111,7 @@ TEST_P(IntKernelTest, GemmEqualsReference) {
                                     {3, 33, 96},   {4, 64, 512},   {5, 100, 544},  {8, 32, 1024},
                                     {9, 65, 65},   {16, 40, 2048}, {17, 96, 1100}, {31, 70, 128},
                                     {32, 320, 96}, {33, 32, 1152}, {64, 300, 640}, {70, 48, 1090},
-                                    {530, 70, 96}, {40, 33, 2112}};
+                                    {530, 70, 96}, {40, 33, 2112}, {40, 600, 1090}};
   for (const WeightFormat format : kIntFormats) {
     for (const auto& shape : shapes) {
       const Product product(format, shape[0], shape[1], shape[2], Values::normal);

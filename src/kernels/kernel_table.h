@@ -22,8 +22,7 @@ namespace sluice::kernels {
 // k, both from zero; acc += even + odd (what AMX TDPBF16PS computes). With k_slices = 4 the steps
 // are cut into 4 equal runs, each summed from zero, result (0 + 1) + (2 + 3).
 struct GemmArgs {
-  const bf16_t* a;
-  std::int64_t a_stride;
+  const bf16_t* a;  // in tiles: row_tiles_elements(m, k)
   const bf16_t* w;
   float* out;
   std::int64_t out_stride;
@@ -180,6 +179,9 @@ struct KernelTable {
 // Packs rows [row, row + rows) of w [n, k] (row-major bf16) into `packed`, which was zero.
 void pack_rows(const bf16_t* w, std::int64_t row, std::int64_t rows, std::int64_t k,
                bf16_t* packed);
+
+// Puts up to 16 rows of activations [rows][k_steps * 32] into the k_steps tiles at `tiles`.
+void tile_rows(const bf16_t* x, std::int64_t rows, std::int64_t k_steps, bf16_t* tiles);
 
 // Stores one token's key or value (bf16, head_dim values) of one KV head at index `slot` of a
 // block.

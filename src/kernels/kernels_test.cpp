@@ -40,20 +40,16 @@ TEST_P(KernelTest, GemmEqualsReference) {
       {32, 320, 160, 1, Values::normal}, {33, 32, 1152, 4, Values::subnormal},
       {70, 48, 64, 1, Values::huge},     {16, 40, 256, 4, Values::huge},
       {555, 300, 128, 4, Values::wide},  {520, 290, 96, 1, Values::wide},
+      {40, 600, 544, 1, Values::wide},   {34, 280, 2176, 4, Values::wide},
   };
   for (const GemmCase& c : cases) {
     Random random(static_cast<std::uint64_t>(c.m * 1000 + c.k));
-    const std::int64_t stride = pad32(c.k) + 32;
-    std::vector<bf16_t> a(static_cast<std::size_t>(c.m * stride), 0);
-    for (std::int64_t row = 0; row < c.m; ++row) {
-      random.fill(a.data() + row * stride, c.k, c.values);
-    }
+    const std::vector<bf16_t> a = random.row_tiles(c.m, c.k, c.values);
     const std::vector<bf16_t> w = random.packed(c.n, c.k, c.values);
     const std::int64_t panels = pad32(c.n) / kPanelColumns;
     const auto run = [&](const KernelTable& table, std::int64_t at_once, std::vector<float>& out) {
       out.assign(static_cast<std::size_t>(c.m * c.n) + 16, kCanary);
       GemmArgs args{.a = a.data(),
-                    .a_stride = stride,
                     .w = w.data(),
                     .out = out.data(),
                     .out_stride = c.n,
@@ -288,10 +284,11 @@ TEST(ReferenceTest, GemmIsWithinTheRoundingBound) {
   const std::vector<bf16_t> w = random.bf16s(kK, Values::normal);
   std::vector<bf16_t> packed(static_cast<std::size_t>(packed_elements(1, kK)), 0);
   pack_rows(w.data(), 0, 1, kK, packed.data());
+  std::vector<bf16_t> tiles(static_cast<std::size_t>(row_tiles_elements(1, kK)), 0);
+  tile_rows(a.data(), 1, kK / kStepK, tiles.data());
   for (const std::int64_t slices : {1, 4}) {
     float got = 0.0F;
-    ref::gemm_bf16({.a = a.data(),
-                    .a_stride = kK,
+    ref::gemm_bf16({.a = tiles.data(),
                     .w = packed.data(),
                     .out = &got,
                     .out_stride = 1,

@@ -1,6 +1,7 @@
 // Layout work and scalar formulas shared by all tables.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "kernels/kernel_table.h"
 #include "kernels/scalar_math.h"
@@ -15,6 +16,15 @@ void pack_rows(const bf16_t* w, std::int64_t row, std::int64_t rows, std::int64_
     bf16_t* half = packed + (n / 32 * steps * 2 + n % 32 / 16) * kTileElements + n % 16 * 2;
     for (std::int64_t i = 0; i < k; ++i) {
       half[i / 32 * kStepElements + i % 32 / 2 * 32 + i % 2] = w[r * k + i];
+    }
+  }
+}
+
+void tile_rows(const bf16_t* x, std::int64_t rows, std::int64_t k_steps, bf16_t* tiles) {
+  for (std::int64_t s = 0; s < k_steps; ++s) {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      std::memcpy(tiles + s * kTileElements + r * kStepK, x + (r * k_steps + s) * kStepK,
+                  kStepK * sizeof(bf16_t));
     }
   }
 }

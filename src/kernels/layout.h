@@ -41,6 +41,17 @@ constexpr std::int64_t packed_index(std::int64_t n, std::int64_t k, std::int64_t
          n % 16 * 2 + k % 2;
 }
 
+// ---- Activations of products lie in tiles: [rows / 16][K/32 steps][16 rows][32 k] bf16, a tile as
+// large as one of weights. Of the last tile's rows beyond the end nothing is used.
+inline constexpr std::int64_t kRowsOfTile = 16;
+constexpr std::int64_t row_tiles_elements(std::int64_t rows, std::int64_t k) {
+  return (rows + kRowsOfTile - 1) / kRowsOfTile * kRowsOfTile * pad32(k);
+}
+// Of the first 32 k of a row; the next 32 are kTileElements on.
+constexpr std::int64_t row_offset(std::int64_t row, std::int64_t steps) {
+  return row / 16 * steps * kTileElements + row % 16 * kStepK;
+}
+
 // ---- KV block of one layer: kAttentionBlock tokens at absolute positions. Per KV head:
 //   K: packed with N = key index in the block, K = head channel
 //   V: packed with N = head channel,           K = key index in the block

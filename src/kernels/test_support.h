@@ -2,6 +2,7 @@
 // a delta-rule sequence with its exact result in double.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -65,6 +66,19 @@ class Random {
     std::vector<bf16_t> x(static_cast<std::size_t>(count));
     fill(x.data(), count, values);
     return x;
+  }
+  // Rows of activations, in tiles; what lies beyond the last row is NaN.
+  std::vector<bf16_t> row_tiles(std::int64_t rows, std::int64_t k, Values values) {
+    std::vector<bf16_t> tiles(static_cast<std::size_t>(row_tiles_elements(rows, k)), 0x7fff);
+    std::vector<bf16_t> x(static_cast<std::size_t>(kRowsOfTile * pad32(k)), 0);
+    for (std::int64_t row = 0; row < rows; row += kRowsOfTile) {
+      const std::int64_t count = std::min(kRowsOfTile, rows - row);
+      for (std::int64_t r = 0; r < count; ++r) {
+        fill(x.data() + r * pad32(k), k, values);
+      }
+      tile_rows(x.data(), count, pad32(k) / kStepK, tiles.data() + row * pad32(k));
+    }
+    return tiles;
   }
   std::vector<bf16_t> packed(std::int64_t n, std::int64_t k, Values values) {
     const std::vector<bf16_t> w = bf16s(n * k, values);

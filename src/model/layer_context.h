@@ -22,13 +22,13 @@ struct LayerContext {
   const float* rope_sin = nullptr;
   std::vector<ops::AttentionSequence> attention_sequences{};
   std::vector<ops::GatedDeltaSequence> delta_sequences{};
-  ops::QuantisedRows quantised{};  // for the input of one product at a time
+  ops::RowTiles tiles{};  // for the input of one product at a time
   std::byte* kv_blocks = nullptr;
   std::int64_t kv_block_stride = 0;
 
   // The rows of the step as input of products: bf16 [rows][pad32(features)].
   ops::LinearInput input(const bf16_t* x, std::int64_t features) const {
-    return {x, rows, features, quantised};
+    return {x, rows, features, tiles};
   }
 };
 

@@ -105,11 +105,11 @@ struct Activations {
         gdn(config, options.step_tokens_max, plan),
         attention(config, options.step_tokens_max, plan),
         mlp(config, options.step_tokens_max, plan) {
+    const std::int64_t rows = std::max(options.step_tokens_max, options.step_logit_rows_max);
+    tiles.tiles = plan.take<bf16_t>(kernels::row_tiles_elements(rows, widest_input(config)));
     if (options.preset != WeightPreset::bf16) {
-      const std::int64_t rows = std::max(options.step_tokens_max, options.step_logit_rows_max);
-      quantised = {
-          .values = plan.take<std::int8_t>(kernels::int_rows_bytes(rows, widest_input(config))),
-          .scales = plan.take<float>(rows)};
+      tiles.quantised = plan.take<std::int8_t>(kernels::int_rows_bytes(rows, widest_input(config)));
+      tiles.scales = plan.take<float>(rows);
     }
   }
 
@@ -129,7 +129,7 @@ struct Activations {
   GdnLayer::Scratch gdn;
   AttentionLayer::Scratch attention;
   Mlp::Scratch mlp;
-  ops::QuantisedRows quantised;  // empty where no weight asks for it
+  ops::RowTiles tiles;  // of the input of a product
 };
 
 class Model final : public Qwen3_5 {
@@ -145,7 +145,7 @@ class Model final : public Qwen3_5 {
         rope_(config_.rope),
         memory_(std::move(memory)),
         activations_(config_, options_, rope_.half(), plan),
-        context_{.table = table, .pool = pool, .quantised = activations_.quantised} {
+        context_{.table = table, .pool = pool, .tiles = activations_.tiles} {
     context_.attention_sequences.reserve(static_cast<std::size_t>(options_.step_tokens_max));
     context_.delta_sequences.reserve(static_cast<std::size_t>(options_.step_tokens_max));
     delta_checkpoints_.reserve(static_cast<std::size_t>(options_.step_tokens_max));
@@ -191,7 +191,7 @@ class Model final : public Qwen3_5 {
                   act.head_rows + static_cast<std::int64_t>(i) * width);
     }
     ops::LinearInput input(act.head_rows, static_cast<std::int64_t>(batch.logit_rows.size()),
-                           config_.hidden_size, act.quantised);
+                           config_.hidden_size, act.tiles);
     ops::linear(context_.table, context_.pool, input, head, ops::Reduction::whole, logits.data());
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/checked_math.h"
 #include "ops/rows.h"
 
 namespace sluice {
@@ -22,6 +23,9 @@ VisionScratch::VisionScratch(const VisionConfig& config, std::int64_t rows_max, 
   activated = plan.take<bf16_t>(rows_max * widest);
   q_rotated = plan.take<bf16_t>(rows_max * config.num_heads * pad32(head_dim));
   attended = plan.take<bf16_t>(rows_max * pad32(hidden));
+  tiles.tiles = plan.take<bf16_t>(std::max(
+      kernels::row_tiles_elements(rows_max, widest),
+      kernels::row_tiles_elements(ceil_div(rows_max, kMergedPatches), kMergedPatches * hidden)));
   cos = plan.take<float>(rows_max * head_dim / 2);
   sin = plan.take<float>(rows_max * head_dim / 2);
 }
@@ -42,7 +46,8 @@ Result<VisionLinear> VisionLinear::load(const std::string& name, WeightLoader& l
 
 void vision_product(VisionContext& context, const bf16_t* x, std::int64_t rows,
                     const ops::PackedLinear& weight, float* out) {
-  ops::linear(context.table, context.pool, x, rows, weight, ops::Reduction::whole, out);
+  ops::LinearInput input(x, rows, weight.in_features(), context.scratch.tiles);
+  ops::linear(context.table, context.pool, input, weight, ops::Reduction::whole, out);
 }
 
 void vision_norm(VisionContext& context, const VisionNorm& norm, const VisionPiece& piece) {

@@ -26,6 +26,7 @@ struct VisionScratch {
   bf16_t* activated;  // patches, or what GELU made
   bf16_t* q_rotated;
   bf16_t* attended;
+  ops::RowTiles tiles;  // of the input of a product
   float* cos;
   float* sin;
 };

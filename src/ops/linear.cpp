@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/checked_math.h"
 
@@ -14,13 +16,13 @@ std::int64_t panels_of(const PackedLinear& weight) {
   return ceil_div(weight.out_features(), kernels::kPanelColumns);
 }
 
-void linear_bf16(const kernels::KernelTable& table, ThreadPool& pool, const LinearInput& input,
+void linear_bf16(const kernels::KernelTable& table, ThreadPool& pool, LinearInput& input,
                  const PackedLinear& weight, Reduction reduction, float* out) {
+  const bf16_t* tiles = input.tiles(pool);
   const bool sliced =
       reduction == Reduction::row_parallel && weight.in_features() % (4 * kernels::kStepK) == 0;
   pool.for_ranges(panels_of(weight), 1, [&](std::int64_t begin, std::int64_t end) {
-    table.gemm_bf16({.a = input.x(),
-                     .a_stride = kernels::pad32(weight.in_features()),
+    table.gemm_bf16({.a = tiles,
                      .w = reinterpret_cast<const bf16_t*>(weight.packed()),
                      .out = out,
                      .out_stride = weight.out_features(),
@@ -36,9 +38,9 @@ void linear_bf16(const kernels::KernelTable& table, ThreadPool& pool, const Line
 void linear_integer(const kernels::KernelTable& table, ThreadPool& pool, LinearInput& input,
                     const PackedLinear& weight, float* out) {
   const auto gemm = weight.format() == WeightFormat::int8 ? table.gemm_int8 : table.gemm_int4;
-  const QuantisedRows& rows = input.quantised(table, pool);
+  const RowTiles& rows = input.quantised(table, pool);
   pool.for_ranges(panels_of(weight), 1, [&](std::int64_t begin, std::int64_t end) {
-    gemm({.a = rows.values,
+    gemm({.a = rows.quantised,
           .a_scale = rows.scales,
           .w = weight.packed(),
           .out = out,
@@ -92,16 +94,36 @@ void PackedLinear::set_rows(std::int64_t row, std::int64_t count, const bf16_t* 
   kernels::pack_weight_rows(format_, rows, row, count, in_features_, buffer_.data());
 }
 
-const QuantisedRows& LinearInput::quantised(const kernels::KernelTable& table, ThreadPool& pool) {
+const bf16_t* LinearInput::tiles(ThreadPool& pool) {
+  if (is_tiled_) {
+    return memory_.tiles;
+  }
+  const std::int64_t steps = kernels::pad32(features_) / kernels::kStepK;
+  const auto tile = [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; i += kernels::kRowsOfTile) {
+      kernels::tile_rows(row(i), std::min(kernels::kRowsOfTile, end - i), steps,
+                         memory_.tiles + i * kernels::pad32(features_));
+    }
+  };
+  if (rows_ <= kernels::kRowsOfTile) {  // to wake the pool would take longer
+    tile(0, rows_);
+  } else {
+    pool.for_ranges(rows_, kernels::kRowsOfTile, tile);
+  }
+  is_tiled_ = true;
+  return memory_.tiles;
+}
+
+const RowTiles& LinearInput::quantised(const kernels::KernelTable& table, ThreadPool& pool) {
   if (is_quantised_) {
     return memory_;
   }
   const std::int64_t steps = kernels::int_steps(features_);
   const auto quantise = [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      table.quantise_row({.x = x_ + row * kernels::pad32(features_),
-                          .y = memory_.values + kernels::int_row_offset(row, steps),
-                          .scale = memory_.scales + row,
+    for (std::int64_t i = begin; i < end; ++i) {
+      table.quantise_row({.x = row(i),
+                          .y = memory_.quantised + kernels::int_row_offset(i, steps),
+                          .scale = memory_.scales + i,
                           .size = features_});
     }
   };
@@ -118,13 +140,6 @@ void linear(const kernels::KernelTable& table, ThreadPool& pool, LinearInput& in
   } else {
     linear_bf16(table, pool, input, weight, reduction, out);
   }
-}
-
-void linear(const kernels::KernelTable& table, ThreadPool& pool, const bf16_t* x, std::int64_t rows,
-            const PackedLinear& weight, Reduction reduction, float* out) {
-  SLUICE_CHECK(weight.format() == WeightFormat::bf16);
-  LinearInput input(x, rows, weight.in_features(), {});
-  linear(table, pool, input, weight, reduction, out);
 }
 
 }  // namespace sluice::ops

@@ -56,40 +56,40 @@ enum class Reduction {
                  // down_proj
 };
 
-// Memory for the int8 form of the rows of one product: int_rows_bytes() and a scale per row.
-struct QuantisedRows {
-  std::int8_t* values = nullptr;
-  float* scales = nullptr;
+// The rows of one product as kernels read them, or the memory for it.
+struct RowTiles {
+  bf16_t* tiles = nullptr;           // row_tiles_elements()
+  std::int8_t* quantised = nullptr;  // int_rows_bytes()
+  float* scales = nullptr;           // one per row
 };
 
-// Rows that several weights are multiplied with. Their int8 form is made once, in `memory`, when
-// the first integer weight asks for it; until then `memory` may be empty.
+// Rows that several weights are multiplied with. Each form of them is made once, in `memory`, when
+// the first weight asks for it: `tiles` for bf16 weights, the others for integers.
 class LinearInput {
  public:
   // x: bf16 [rows][pad32(features)], padding zero.
-  LinearInput(const bf16_t* x, std::int64_t rows, std::int64_t features, QuantisedRows memory)
+  LinearInput(const bf16_t* x, std::int64_t rows, std::int64_t features, const RowTiles& memory)
       : x_(x), rows_(rows), features_(features), memory_(memory) {}
 
-  const bf16_t* x() const { return x_; }
   std::int64_t rows() const { return rows_; }
   std::int64_t features() const { return features_; }
-  const QuantisedRows& quantised(const kernels::KernelTable& table, ThreadPool& pool);
+  const bf16_t* tiles(ThreadPool& pool);
+  const RowTiles& quantised(const kernels::KernelTable& table, ThreadPool& pool);
 
  private:
+  const bf16_t* row(std::int64_t row) const { return x_ + row * kernels::pad32(features_); }
+
   const bf16_t* x_;
   std::int64_t rows_;
   std::int64_t features_;
-  QuantisedRows memory_;
+  RowTiles memory_;
+  bool is_tiled_ = false;
   bool is_quantised_ = false;
 };
 
 // out[rows, out_features] = x[rows, in_features] . W^T. out: fp32, row stride out_features. Columns
 // are split over the pool.
 void linear(const kernels::KernelTable& table, ThreadPool& pool, LinearInput& input,
-            const PackedLinear& weight, Reduction reduction, float* out);
-
-// The same for one bf16 weight.
-void linear(const kernels::KernelTable& table, ThreadPool& pool, const bf16_t* x, std::int64_t rows,
             const PackedLinear& weight, Reduction reduction, float* out);
 
 }  // namespace sluice::ops

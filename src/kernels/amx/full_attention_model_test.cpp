@@ -9,7 +9,7 @@
 
 namespace sluice::kernels::amx_model {
 
-constexpr std::int64_t kTileRows = 16;  // as in gemm.inl
+constexpr std::int64_t kTileRows = 16;  // as in product.inl
 #include "kernels/amx/full_attention.inl"
 
 namespace {

@@ -9,6 +9,8 @@
 
 namespace sluice::kernels::amx_model {
 
+#include "kernels/amx/product.inl"
+
 #include "kernels/amx/gemm.inl"
 
 // The formats of simd/int_weights.inl without vectors.
@@ -37,34 +39,48 @@ struct Int4Weights {
 
 namespace {
 
-TEST(AmxModelTest, GemmEqualsReference) {
-  const FlushDenormals float_mode;
+struct ModelCase {
+  std::int64_t m;
+  std::int64_t n;
+  std::int64_t k;
+  std::int64_t slices;
+};
+
+std::vector<ModelCase> model_cases() {
+  std::vector<ModelCase> cases{{50, 300, 544, 1}, {33, 300, 2176, 4}};  // runs that end within
   for (const std::int64_t m : {1, 2, 15, 16, 17, 31, 32, 33, 50, 530}) {
     for (const std::int64_t n : {1, 16, 33, 64, 300}) {
       for (const std::int64_t slices : {1, 4}) {
-        constexpr std::int64_t kK = 256;
-        Random random(static_cast<std::uint64_t>(m * 100 + n));
-        const std::vector<bf16_t> a = random.bf16s(m * kK, Values::wide);
-        const std::vector<bf16_t> w = random.packed(n, kK, Values::wide);
-        std::vector<float> expected(static_cast<std::size_t>(m * n) + 8, kCanary);
-        std::vector<float> got = expected;
-        GemmArgs args{.a = a.data(),
-                      .a_stride = kK,
-                      .w = w.data(),
-                      .out = expected.data(),
-                      .out_stride = n,
-                      .m = m,
-                      .n = n,
-                      .k_steps = kK / kStepK,
-                      .k_slices = slices,
-                      .panel_begin = 0,
-                      .panel_end = pad32(n) / kPanelColumns};
-        ref::gemm_bf16(args);
-        args.out = got.data();
-        gemm_bf16(args);
-        EXPECT_EQ(differences(expected, got), 0) << m << " x " << n << ", slices " << slices;
+        cases.push_back({m, n, 256, slices});
       }
     }
+  }
+  return cases;
+}
+
+TEST(AmxModelTest, GemmEqualsReference) {
+  const FlushDenormals float_mode;
+  for (const auto& [m, n, k, slices] : model_cases()) {
+    Random random(static_cast<std::uint64_t>(m * 100 + n));
+    const std::vector<bf16_t> a = random.row_tiles(m, k, Values::wide);
+    const std::vector<bf16_t> w = random.packed(n, k, Values::wide);
+    std::vector<float> expected(static_cast<std::size_t>(m * n) + 8, kCanary);
+    std::vector<float> got = expected;
+    GemmArgs args{.a = a.data(),
+                  .w = w.data(),
+                  .out = expected.data(),
+                  .out_stride = n,
+                  .m = m,
+                  .n = n,
+                  .k_steps = k / kStepK,
+                  .k_slices = slices,
+                  .panel_begin = 0,
+                  .panel_end = pad32(n) / kPanelColumns};
+    ref::gemm_bf16(args);
+    args.out = got.data();
+    gemm_bf16(args);
+    EXPECT_EQ(differences(expected, got), 0)
+        << m << " x " << n << " x " << k << ", slices " << slices;
   }
 }
 

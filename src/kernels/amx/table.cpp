@@ -33,7 +33,14 @@
   _tile_stored(tile, base, static_cast<std::size_t>(stride))
 #define SLUICE_TILE_DOT(sum, a, b) _tile_dpbf16ps(sum, a, b)
 #define SLUICE_TILE_DOT_INT8(sum, a, b) _tile_dpbssd(sum, a, b)
-#define SLUICE_TILE_PREFETCH(address) _mm_prefetch(address, _MM_HINT_T0)
+// A load whose lines need not stay in the L1 cache.
+#define SLUICE_TILE_LOAD_PASSING(tile, base, stride) \
+  _tile_stream_loadd(tile, base, static_cast<std::size_t>(stride))
+#define SLUICE_TILE_PREFETCH(address) \
+  _mm_prefetch(reinterpret_cast<const char*>(address), _MM_HINT_T0)
+#define SLUICE_TILE_PREFETCH_L2(address) \
+  _mm_prefetch(reinterpret_cast<const char*>(address), _MM_HINT_T1)
+#define SLUICE_TILE_PREFETCH_WRITE(address) __builtin_prefetch(address, 1)
 
 // clang-format off
 #include "kernels/amx/begin.h"
@@ -41,6 +48,7 @@
 #include "kernels/avx512/bytes.inl"
 #include "kernels/simd/math.inl"
 #include "kernels/simd/int_weights.inl"
+#include "kernels/amx/product.inl"
 #include "kernels/amx/gemm.inl"
 #include "kernels/amx/gemm_int.inl"
 #include "kernels/amx/bf16_pair.inl"

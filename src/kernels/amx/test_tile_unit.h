@@ -130,6 +130,14 @@ inline V16 load(const float* p) {
 inline void store(float* p, V16 x) {
   std::memcpy(p, x.v, sizeof x.v);
 }
+inline V16 load_first(const float* p, std::int64_t count) {
+  return lanes([&](int i) { return i < count ? p[i] : 0.0F; });
+}
+inline void store_first(float* p, V16 x, std::int64_t count) {
+  for (std::int64_t i = 0; i < count && i < 16; ++i) {
+    p[i] = x.v[i];
+  }
+}
 inline V16 add(V16 a, V16 b) {
   return lanes([&](int i) { return a.v[i] + b.v[i]; });
 }
@@ -154,6 +162,20 @@ inline V16 keep_first(V16 x, std::int64_t count, V16 other) {
 inline V16 exp_f32(V16 x) {
   return lanes([&](int i) { return kernels::exp_f32(x.v[i]); });
 }
+
+// Sixteen int32 lanes (avx512/bytes.inl).
+struct I16 {
+  std::int32_t v[16];
+};
+inline I16 load_i32(const std::int32_t* p) {
+  I16 x{};
+  std::memcpy(x.v, p, sizeof x.v);
+  return x;
+}
+inline V16 to_float(I16 x) {
+  return lanes([&](int i) { return static_cast<float>(x.v[i]); });
+}
+
 inline float fold_add(V16 x) {
   return ref::fold_lanes(x.v);
 }
@@ -184,4 +206,7 @@ inline void store_bf16_pair(bf16_t* p, V16 first, V16 second) {
 #define SLUICE_TILE_STORE(tile, base, stride) unit.store(tile, base, stride)
 #define SLUICE_TILE_DOT(sum, a, b) unit.dot(sum, a, b)
 #define SLUICE_TILE_DOT_INT8(sum, a, b) unit.dot_int8(sum, a, b)
+#define SLUICE_TILE_LOAD_PASSING(tile, base, stride) unit.load(tile, base, stride)
 #define SLUICE_TILE_PREFETCH(address) (void)(address)
+#define SLUICE_TILE_PREFETCH_L2(address) (void)(address)
+#define SLUICE_TILE_PREFETCH_WRITE(address) (void)(address)

@@ -19,8 +19,10 @@ static void sum_steps(const GemmArgs& args, const GemmBlock& block, std::int64_t
   for (std::int64_t step = begin; step < end; step += kGemmSteps) {
     const std::int64_t steps = end - step < kGemmSteps ? end - step : kGemmSteps;
     for (std::int64_t r = 0; r < block.rows; ++r) {
-      widen(args.a + (block.row + r) * args.a_stride + step * kStepK, steps * kStepK,
-            a + r * kGemmSteps * kStepK);
+      const bf16_t* tile = args.a + row_offset(block.row + r, args.k_steps) + step * kTileElements;
+      for (std::int64_t s = 0; s < steps; ++s) {
+        widen(tile + s * kTileElements, kStepK, a + (r * kGemmSteps + s) * kStepK);
+      }
     }
     for (std::int64_t p = 0; p < block.panels; ++p) {
       const bf16_t* panel = args.w + ((block.panel + p) * args.k_steps + step) * kStepElements;
