@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <boost/json/object.hpp>
+#include <optional>
 
+#include "api/fields/json_fields.h"
 #include "api/tools/call_arguments.h"
 
 namespace sluice {
