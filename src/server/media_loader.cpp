@@ -9,6 +9,7 @@
 #include "media/data_uri.h"
 #include "media/image_decoder.h"
 #include "media/picture_input.h"
+#include "server/http_message.h"
 #include "server/media_fetch.h"
 #include "server/media_file.h"
 
@@ -64,9 +65,7 @@ std::size_t decoded_bytes(std::span<const OpenedMedia> media) {
 
 bool is_file_url(std::string_view text) {
   constexpr std::string_view kScheme = "file:";
-  return std::ranges::equal(text.substr(0, kScheme.size()), kScheme, [](char given, char wanted) {
-    return (given | 0x20) == (wanted | 0x20);
-  });
+  return equal_ignoring_case(text.substr(0, kScheme.size()), kScheme);
 }
 
 }  // namespace
