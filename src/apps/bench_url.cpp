@@ -17,6 +17,7 @@
 #include "apps/signal_watch.h"
 #include "base/clock.h"
 #include "client/http_client.h"
+#include "client/model_list.h"
 #include "load/load_report.h"
 #include "load/load_runner.h"
 #include "load/trace.h"
@@ -152,11 +153,12 @@ Result<std::string> model_of(const BenchUrlOptions& options, const load::LoadOpt
     return options.model;
   }
   HttpClient client(load.url, {.silence_seconds = load.silence_seconds, .api_key = load.api_key});
-  Result<std::string> model = load::first_model(client);
+  const Result<boost::json::object> model = first_model(client);
   if (!model) {
-    model.error().message = fmt::format("--url {}: {}", options.url, model.error().message);
+    return fail(model.error().code,
+                fmt::format("--url {}: {}", options.url, model.error().message));
   }
-  return model;
+  return std::string(model->at("id").get_string());
 }
 
 // Plays the load on a thread of its own, while this one waits for Ctrl-C.

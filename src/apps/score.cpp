@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -19,6 +18,7 @@
 #include "apps/prompt_options.h"
 #include "base/checked_math.h"
 #include "base/clock.h"
+#include "base/log_sum_exp.h"
 #include "model/lone_sequence.h"
 #include "platform/aligned_buffer.h"
 
@@ -43,16 +43,6 @@ std::int64_t largest_step(std::int64_t token_count, std::int64_t vocab_size) {
                     std::clamp(rows, std::int64_t{1}, kStepTokensMax));
 }
 
-// -log softmax(logits)[token], in double.
-double negative_log_likelihood(std::span<const float> logits, TokenId token) {
-  const double largest = *std::ranges::max_element(logits);
-  double sum = 0.0;
-  for (const float logit : logits) {
-    sum += std::exp(logit - largest);
-  }
-  return largest + std::log(sum) - logits[static_cast<std::size_t>(token)];
-}
-
 // Writes all logits and returns the sum over positions 0 .. T-2 of the next token's negative log
 // likelihood.
 Result<double> score_all(Qwen3_5& model, const std::vector<TokenId>& token_ids,
@@ -71,8 +61,8 @@ Result<double> score_all(Qwen3_5& model, const std::vector<TokenId>& token_ids,
     std::iota(rows.begin(), rows.end(), 0);
     sequence.forward(std::span(token_ids).subspan(begin, count), rows, logits);
     for (std::size_t i = 0; i < count && begin + i + 1 < token_ids.size(); ++i) {
-      sum += negative_log_likelihood(logits.subspan(i * vocab_size, vocab_size),
-                                     token_ids[begin + i + 1]);
+      const std::span<const float> row = logits.subspan(i * vocab_size, vocab_size);
+      sum += log_sum_exp(row) - row[static_cast<std::size_t>(token_ids[begin + i + 1])];
     }
     if (writer) {
       SLUICE_TRY(writer->append(logits));

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/checked_math.h"
 #include "base/histogram.h"
+#include "base/log_sum_exp.h"
 #include "base/quantiles.h"
 #include "base/result.h"
 
@@ -113,6 +114,13 @@ TEST(QuantilesTest, PercentilesByNearestRank) {
   EXPECT_EQ(all.max, 200);
   EXPECT_EQ(all.count, 200U);
   EXPECT_EQ(quantiles_of({}).count, 0U);
+}
+
+TEST(LogSumExpTest, LargeAndAbsentScores) {
+  EXPECT_DOUBLE_EQ(log_sum_exp(std::vector<float>{1000.0F, 1000.0F}), 1000.0 + std::log(2.0));
+  EXPECT_DOUBLE_EQ(log_sum_exp(std::vector<float>{3.0F, -std::numeric_limits<float>::infinity()}),
+                   3.0);
+  EXPECT_TRUE(std::isnan(log_sum_exp(std::vector<float>{1.0F, std::nanf("")})));
 }
 
 }  // namespace

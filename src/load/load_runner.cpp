@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/json/parse.hpp>
-#include <boost/json/value.hpp>
+#include <boost/json/object.hpp>
 #include <chrono>
 #include <mutex>
 #include <thread>
@@ -180,21 +179,6 @@ LoadRun run_load(const LoadOptions& options, const ConversationSource& next, con
     }
   }
   return run.take();
-}
-
-Result<std::string> first_model(HttpClient& client) {
-  const HttpClient::Reply reply = SLUICE_TRY(client.get("/v1/models"));
-  if (reply.status != 200) {
-    return fail(ErrorCode::not_found, fmt::format("/v1/models answers with status {}: {}",
-                                                  reply.status, error_message(reply.body)));
-  }
-  boost::system::error_code error;
-  const json::value value = json::parse(reply.body, error);
-  const json::value* id = error ? nullptr : value.find_pointer("/data/0/id", error);
-  if (id == nullptr || !id->is_string()) {
-    return fail(ErrorCode::not_found, "/v1/models names no model");
-  }
-  return std::string(id->get_string());
 }
 
 }  // namespace sluice::load

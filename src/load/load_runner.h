@@ -67,7 +67,4 @@ using LoadProgress = std::function<void(std::int64_t, double)>;
 LoadRun run_load(const LoadOptions& options, const ConversationSource& next, const Clock& clock,
                  const std::atomic<bool>& stop, const LoadProgress& progress);
 
-// The name of the first model of /v1/models. Errors: those of HttpClient, not_found.
-Result<std::string> first_model(HttpClient& client);
-
 }  // namespace sluice::load

@@ -123,18 +123,6 @@ TEST(LoadRunnerTest, NothingIsSentAfterItsEnd) {
   EXPECT_TRUE(run(options, source_of({}), true).records.empty());
 }
 
-TEST(LoadRunnerTest, FirstModelOfTheList) {
-  TestHttpServer server({{{TestHttpServer::reply("200 OK", R"({"data":[{"id":"x"},{"id":"y"}]})")}},
-                         {{TestHttpServer::reply("200 OK", R"({"data":[]})")}},
-                         {{TestHttpServer::reply("401 No", R"({"error":{"message":"key"}})")}},
-                         {{TestHttpServer::reply("200 OK", "?")}}});
-  HttpClient client(parse_server_url(server.url()).value(), {});
-  EXPECT_EQ(first_model(client).value(), "x");
-  EXPECT_ERROR(first_model(client), ErrorCode::not_found, {"names no model"});
-  EXPECT_ERROR(first_model(client), ErrorCode::not_found, {"401", "key"});
-  EXPECT_ERROR(first_model(client), ErrorCode::not_found, {"names no model"});
-}
-
 TEST(LoadReportTest, GoodAnswersMeetEveryGoal) {
   RequestRecord record;
   record.seconds = 3;

@@ -10,6 +10,8 @@
 #include <random>
 #include <utility>
 
+#include "client/model_list.h"
+
 namespace sluice::validate {
 namespace {
 
@@ -29,22 +31,6 @@ std::string string_of(const json::object& object, std::string_view name) {
   return value != nullptr && value->is_string() ? std::string(value->get_string()) : std::string();
 }
 
-// The first model of /v1/models.
-Result<json::object> first_model(const HttpClient::Reply& reply) {
-  if (reply.status != kStatusOk) {
-    return fail(ErrorCode::not_found,
-                fmt::format("/v1/models: status {}: {}", reply.status, error_message(reply.body)));
-  }
-  if (const std::optional<json::object> body = object_of(reply.body)) {
-    const json::value* data = body->if_contains("data");
-    if (data != nullptr && data->is_array() && !data->get_array().empty() &&
-        data->get_array().front().is_object()) {
-      return data->get_array().front().get_object();
-    }
-  }
-  return fail(ErrorCode::not_found, "/v1/models lists no model");
-}
-
 }  // namespace
 
 AskedServer::AskedServer(ServerUrl url, std::string api_key, const Clock& clock)
@@ -59,8 +45,7 @@ AskedServer::AskedServer(ServerUrl url, std::string api_key, const Clock& clock)
 Result<AskedServer> AskedServer::connect(const std::string& url, const std::string& api_key,
                                          const Clock& clock) {
   AskedServer server(SLUICE_TRY(parse_server_url(url)), api_key, clock);
-  const HttpClient::Reply models = SLUICE_TRY(server.client_.get("/v1/models"));
-  const json::object model = SLUICE_TRY(first_model(models));
+  const json::object model = SLUICE_TRY(first_model(server.client_));
   server.model_ = string_of(model, "id");
   server.facts_.push_back({"served model", server.model_});
   for (const std::string_view name : {"max_model_len", "context_length"}) {

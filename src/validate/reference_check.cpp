@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "base/log_sum_exp.h"
 #include "model/lone_sequence.h"
 #include "model/qwen3_5.h"
 #include "platform/thread_pool.h"
@@ -19,20 +20,8 @@ namespace {
 constexpr std::size_t kWorstRows = 8;
 constexpr std::int64_t kSpelledBefore = 6;  // tokens shown before one of these
 
-// log(sum(exp(logits))), and where the largest is.
-struct Normaliser {
-  double log_sum = 0.0;
-  TokenId best = 0;
-};
-
-Normaliser normaliser_of(std::span<const float> logits) {
-  const auto largest = std::ranges::max_element(logits);
-  const double shift = *largest;
-  double sum = 0.0;
-  for (const float logit : logits) {
-    sum += std::exp(logit - shift);
-  }
-  return {.log_sum = shift + std::log(sum), .best = static_cast<TokenId>(largest - logits.begin())};
+TokenId best_of(std::span<const float> logits) {
+  return static_cast<TokenId>(std::ranges::max_element(logits) - logits.begin());
 }
 
 // One model on one window.
@@ -164,19 +153,19 @@ void judge(const std::vector<Position>& positions, const ReferencePair& pair,
 
 RowComparison compare_rows(std::span<const float> logits, std::span<const float> reference,
                            TokenId next) {
-  const Normaliser q = normaliser_of(logits);
-  const Normaliser p = normaliser_of(reference);
+  const double q_sum = log_sum_exp(logits);
+  const double p_sum = log_sum_exp(reference);
   double kl = 0.0;
   for (std::size_t i = 0; i < logits.size(); ++i) {
-    const double log_p = reference[i] - p.log_sum;
-    kl += std::exp(log_p) * (log_p - (logits[i] - q.log_sum));
+    const double log_p = reference[i] - p_sum;
+    kl += std::exp(log_p) * (log_p - (logits[i] - q_sum));
   }
   const auto at = static_cast<std::size_t>(next);
   return {.kl = std::isnan(kl) ? kl : std::max(kl, 0.0),  // rounding can leave it below
-          .nll = q.log_sum - logits[at],
-          .reference_nll = p.log_sum - reference[at],
-          .best = q.best,
-          .reference_best = p.best};
+          .nll = q_sum - logits[at],
+          .reference_nll = p_sum - reference[at],
+          .best = best_of(logits),
+          .reference_best = best_of(reference)};
 }
 
 double divergence_max(WeightPreset preset) {
