@@ -73,7 +73,7 @@ struct AttentionArgs {
   const std::int32_t* block_table;  // null: blocks 0, 1, 2, ..
   float scale;
 };
-inline constexpr std::int64_t kAttentionRowsMax = 16;
+inline constexpr std::int64_t kAttentionRowsMax = 128;
 inline constexpr std::int64_t kHeadDimMax = 256;
 
 // Causal depthwise convolution over time with 4 taps, then silu.

@@ -8,15 +8,27 @@
 
 namespace sluice::kernels {
 
+namespace {
+
+// Puts a row of `size` values where packed_index(n, k, steps) says, k = 0 .. size - 1; `column`
+// points to k = 0. Two neighbours are copied at a time: to compute every place takes far longer.
+void store_packed_row(const bf16_t* row, std::int64_t size, bf16_t* column) {
+  std::int64_t k = 0;
+  for (; k + 2 <= size; k += 2) {
+    std::memcpy(column + k / 32 * kStepElements + k % 32 * 16, row + k, 2 * sizeof(bf16_t));
+  }
+  if (k < size) {
+    column[k / 32 * kStepElements + k % 32 * 16] = row[k];
+  }
+}
+
+}  // namespace
+
 void pack_rows(const bf16_t* w, std::int64_t row, std::int64_t rows, std::int64_t k,
                bf16_t* packed) {
   const std::int64_t steps = pad32(k) / kStepK;
   for (std::int64_t r = 0; r < rows; ++r) {
-    const std::int64_t n = row + r;
-    bf16_t* half = packed + (n / 32 * steps * 2 + n % 32 / 16) * kTileElements + n % 16 * 2;
-    for (std::int64_t i = 0; i < k; ++i) {
-      half[i / 32 * kStepElements + i % 32 / 2 * 32 + i % 2] = w[r * k + i];
-    }
+    store_packed_row(w + r * k, k, packed + packed_index(row + r, 0, steps));
   }
 }
 
@@ -31,21 +43,16 @@ void tile_rows(const bf16_t* x, std::int64_t rows, std::int64_t k_steps, bf16_t*
 
 void kv_store(const bf16_t* k, const float* v, std::int64_t slot, const KvBlockLayout& layout,
               bf16_t* head) {
-  // packed_index() of (slot, c) and of (c, slot), 32 channels at a time: the divisions would take
-  // most of the time.
+  store_packed_row(k, layout.head_dim,
+                   head + packed_index(slot, 0, pad32(layout.head_dim) / kStepK));
   constexpr std::int64_t kValueSteps = kAttentionBlock / kStepK;
-  bf16_t* key = head + packed_index(slot, 0, pad32(layout.head_dim) / kStepK);
-  bf16_t* value = head + layout.k_elements() + packed_index(0, slot, kValueSteps);
-  for (std::int64_t c = 0; c < layout.head_dim; c += kStepK) {
-    const std::int64_t count = std::min(kStepK, layout.head_dim - c);
+  bf16_t* values = head + layout.k_elements() + packed_index(0, slot, kValueSteps);
+  for (std::int64_t c = 0; c < layout.head_dim; c += 16) {
+    bf16_t* half = values + c / 32 * kValueSteps * kStepElements + c % 32 / 16 * kTileElements;
+    const std::int64_t count = std::min<std::int64_t>(16, layout.head_dim - c);
     for (std::int64_t i = 0; i < count; ++i) {
-      key[i / 2 * 32 + i % 2] = k[c + i];
+      half[2 * i] = float_to_bf16(v[c + i]);
     }
-    for (std::int64_t i = 0; i < count; ++i) {
-      value[i / 16 * kTileElements + i % 16 * 2] = float_to_bf16(v[c + i]);
-    }
-    key += kStepElements;
-    value += kValueSteps * kStepElements;
   }
 }
 
@@ -53,9 +60,7 @@ void gdn_append_keys(const bf16_t* k, std::int64_t m0, std::int64_t n, std::int6
                      bf16_t* tail_k) {
   const std::int64_t steps = pad32(key_dim) / kStepK;
   for (std::int64_t row = 0; row < n; ++row) {
-    for (std::int64_t d = 0; d < key_dim; ++d) {
-      tail_k[packed_index(m0 + row, d, steps)] = k[row * pad32(key_dim) + d];
-    }
+    store_packed_row(k + row * pad32(key_dim), key_dim, tail_k + packed_index(m0 + row, 0, steps));
   }
 }
 

@@ -78,19 +78,28 @@ void attend(const kernels::KernelTable& table, const GatedAttentionArgs& args,
                    .scale = 1.0F / std::sqrt(static_cast<float>(shape.head_dim))});
 }
 
+// Query rows that meet the keys together, so that there is work for all: rows do not see each
+// other.
+std::int64_t rows_at_once(const ThreadPool& pool, const GatedAttentionArgs& args) {
+  constexpr std::int64_t kRowsMin = 32;
+  constexpr std::int64_t kItemsPerWorker = 4;
+  const std::int64_t rows = args.rows * args.shape.heads / (kItemsPerWorker * pool.size());
+  return std::clamp(rows / kRowsMin * kRowsMin, kRowsMin, kernels::kAttentionRowsMax);
+}
+
 // Deals the groups of query rows to the workers in turn: later rows see more keys, so contiguous
 // shares would be uneven.
 void attend_all(const kernels::KernelTable& table, ThreadPool& pool,
                 const GatedAttentionArgs& args) {
+  const std::int64_t rows_max = rows_at_once(pool, args);
   pool.run([&](int worker) {
     std::int64_t item = 0;
     for (const AttentionSequence& sequence : args.sequences) {
       const std::int64_t query_rows = sequence.token_count * args.shape.group();
       for (std::int64_t kv_head = 0; kv_head < args.shape.kv_heads; ++kv_head) {
-        for (std::int64_t begin = 0; begin < query_rows; begin += kernels::kAttentionRowsMax) {
+        for (std::int64_t begin = 0; begin < query_rows; begin += rows_max) {
           if (item++ % pool.size() == worker) {
-            attend(table, args, sequence, kv_head, begin,
-                   std::min(kernels::kAttentionRowsMax, query_rows - begin));
+            attend(table, args, sequence, kv_head, begin, std::min(rows_max, query_rows - begin));
           }
         }
       }

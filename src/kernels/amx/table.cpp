@@ -52,7 +52,9 @@
 #include "kernels/amx/gemm.inl"
 #include "kernels/amx/gemm_int.inl"
 #include "kernels/amx/bf16_pair.inl"
-#include "kernels/amx/full_attention.inl"
+#include "kernels/amx/panel.inl"
+#include "kernels/amx/attention.inl"
+#include "kernels/simd/gdn.inl"
 #include "kernels/amx/end.h"
 // clang-format on
 
@@ -63,9 +65,12 @@ const KernelTable* table() {
     KernelTable table = *avx512::vnni_table();
     table.name = "amx";
     table.gemm_bf16 = gemm_bf16;
-    table.full_attention = full_attention;
     table.gemm_int8 = gemm_int8;
     table.gemm_int4 = gemm_int4;
+    table.attention = attention;
+    table.full_attention = full_attention;
+    table.gdn_chunk = gdn_chunk;
+    table.gdn_fold = gdn_fold;
     return table;
   }();
   return &kTable;

@@ -13,6 +13,8 @@
 #include "kernels/ref/canonical.h"
 #include "kernels/scalar_math.h"
 
+#define SLUICE_INLINE static inline
+
 namespace sluice::kernels::amx_model {
 
 using amx::product_config;
@@ -103,7 +105,7 @@ class TileUnit {
   char data_[8][16][64] = {};
 };
 
-inline TileUnit unit;
+inline TileUnit tile_unit;
 
 // Sixteen fp32 lanes in plain code, as far as the tile kernels need them (avx512/vec.inl).
 struct V16 {
@@ -150,6 +152,9 @@ inline V16 mul(V16 a, V16 b) {
 inline V16 div(V16 a, V16 b) {
   return lanes([&](int i) { return a.v[i] / b.v[i]; });
 }
+inline V16 fnma(V16 a, V16 b, V16 c) {
+  return lanes([&](int i) { return std::fma(-a.v[i], b.v[i], c.v[i]); });
+}
 inline V16 fma(V16 a, V16 b, V16 c) {
   return lanes([&](int i) { return std::fma(a.v[i], b.v[i], c.v[i]); });
 }
@@ -162,6 +167,8 @@ inline V16 keep_first(V16 x, std::int64_t count, V16 other) {
 inline V16 exp_f32(V16 x) {
   return lanes([&](int i) { return kernels::exp_f32(x.v[i]); });
 }
+
+constexpr int kChainVectors = 2;
 
 // Sixteen int32 lanes (avx512/bytes.inl).
 struct I16 {
@@ -191,6 +198,35 @@ inline void store_first_bf16(bf16_t* p, V16 x, std::int64_t count) {
     p[i] = float_to_bf16(x.v[i]);
   }
 }
+inline V16 diff_f64(double g, const double* other) {
+  return lanes([&](int i) { return static_cast<float>(g - other[i]); });
+}
+inline void store_bf16(bf16_t* p, V16 x) {
+  store_first_bf16(p, x, 16);
+}
+
+// One row of a packed tile.
+struct Pairs {
+  bf16_t v[32];
+};
+inline Pairs load_pairs(const bf16_t* p) {
+  Pairs x{};
+  std::memcpy(x.v, p, sizeof x.v);
+  return x;
+}
+inline V16 even(Pairs p) {
+  return lanes([&](int i) { return bf16_to_float(p.v[2 * i]); });
+}
+inline V16 odd(Pairs p) {
+  return lanes([&](int i) { return bf16_to_float(p.v[2 * i + 1]); });
+}
+inline void store_split(bf16_t* high, bf16_t* low, V16 x0, V16 x1) {
+  for (int i = 0; i < 32; ++i) {
+    const float x = (i % 2 == 0 ? x0 : x1).v[i / 2];
+    high[i] = float_to_bf16(x);
+    low[i] = float_to_bf16(x - bf16_to_float(high[i]));
+  }
+}
 inline void store_bf16_pair(bf16_t* p, V16 first, V16 second) {
   store_first_bf16(p, first, 16);
   store_first_bf16(p + 16, second, 16);
@@ -199,14 +235,14 @@ inline void store_bf16_pair(bf16_t* p, V16 first, V16 second) {
 }  // namespace sluice::kernels::amx_model
 
 #define SLUICE_TILE_BARRIER() (void)0
-#define SLUICE_TILE_CONFIGURE(config) unit.configure(config)
-#define SLUICE_TILE_RELEASE() unit.release()
-#define SLUICE_TILE_ZERO(tile) unit.zero(tile)
-#define SLUICE_TILE_LOAD(tile, base, stride) unit.load(tile, base, stride)
-#define SLUICE_TILE_STORE(tile, base, stride) unit.store(tile, base, stride)
-#define SLUICE_TILE_DOT(sum, a, b) unit.dot(sum, a, b)
-#define SLUICE_TILE_DOT_INT8(sum, a, b) unit.dot_int8(sum, a, b)
-#define SLUICE_TILE_LOAD_PASSING(tile, base, stride) unit.load(tile, base, stride)
+#define SLUICE_TILE_CONFIGURE(config) tile_unit.configure(config)
+#define SLUICE_TILE_RELEASE() tile_unit.release()
+#define SLUICE_TILE_ZERO(tile) tile_unit.zero(tile)
+#define SLUICE_TILE_LOAD(tile, base, stride) tile_unit.load(tile, base, stride)
+#define SLUICE_TILE_STORE(tile, base, stride) tile_unit.store(tile, base, stride)
+#define SLUICE_TILE_DOT(sum, a, b) tile_unit.dot(sum, a, b)
+#define SLUICE_TILE_DOT_INT8(sum, a, b) tile_unit.dot_int8(sum, a, b)
+#define SLUICE_TILE_LOAD_PASSING(tile, base, stride) tile_unit.load(tile, base, stride)
 #define SLUICE_TILE_PREFETCH(address) (void)(address)
 #define SLUICE_TILE_PREFETCH_L2(address) (void)(address)
 #define SLUICE_TILE_PREFETCH_WRITE(address) (void)(address)

@@ -166,3 +166,5 @@ SLUICE_INLINE float fold_max(V16 x) {
 // 8 of the 16 ymm registers; the sums are touched once per step only.
 constexpr int kProductRows = 2;
 constexpr int kProductHalves = 1;
+// Vectors of a row that the delta rule carries along its tail at once: two chains for each.
+constexpr int kChainVectors = 2;

@@ -139,3 +139,5 @@ SLUICE_INLINE float fold_max(V16 x) {
 // = 24 of the 32 zmm registers.
 constexpr int kProductRows = 4;
 constexpr int kProductHalves = 2;
+// Vectors of a row that the delta rule carries along its tail at once: two chains for each.
+constexpr int kChainVectors = 4;

@@ -1,10 +1,12 @@
-// Attention of up to kAttentionRowsMax query rows against one KV head, block by block
-// (ref/attention.cpp says what it computes, row by row).
+// Attention of query rows against one KV head, block by block, as many rows at a time as stay in
+// the L1 cache (ref/attention.cpp says what it computes, row by row).
+
+constexpr std::int64_t kGroupRows = 16;
 
 struct AttentionState {
-  float max[kAttentionRowsMax];
-  float sum[kAttentionRowsMax];
-  alignas(64) float values[kAttentionRowsMax * kHeadDimMax];
+  float max[kGroupRows];
+  float sum[kGroupRows];
+  alignas(64) float values[kGroupRows * kHeadDimMax];
 };
 
 constexpr float kMinusInfinity = -__builtin_inff();
@@ -41,8 +43,8 @@ static void attend_block(const AttentionArgs& args, const float* q, std::int64_t
   const auto* keys = reinterpret_cast<const bf16_t*>(args.kv_blocks + id * args.kv_block_stride);
   const bf16_t* values = keys + layout.k_elements();
 
-  alignas(64) float scores[kAttentionRowsMax * kAttentionBlock];
-  alignas(64) float weights[kAttentionRowsMax * kAttentionBlock];
+  alignas(64) float scores[kGroupRows * kAttentionBlock];
+  alignas(64) float weights[kGroupRows * kAttentionBlock];
   for (std::int64_t panel = 0; panel < kAttentionBlock / kPanelColumns; ++panel) {
     product_panel(q + first_row * width, width, keys + panel * steps * kStepElements, steps,
                   nullptr, scores + panel * kPanelColumns, kAttentionBlock, rows);
@@ -89,9 +91,9 @@ static void merge_segment(AttentionState& total, const AttentionState& next, std
   }
 }
 
-static void attention(const AttentionArgs& args) noexcept {
+static void attend_group(const AttentionArgs& args) {
   const std::int64_t width = pad32(args.head_dim);
-  alignas(64) float q[kAttentionRowsMax * kHeadDimMax];
+  alignas(64) float q[kGroupRows * kHeadDimMax];
   widen(args.q, args.rows * width, q);
   AttentionState total;
   AttentionState segment;
@@ -130,5 +132,16 @@ static void attention(const AttentionArgs& args) noexcept {
     for (std::int64_t c = 0; c < args.head_dim; c += 16) {
       store_first(out + c, div(load(total.values + row * width + c), sum), args.head_dim - c);
     }
+  }
+}
+
+static void attention(const AttentionArgs& args) noexcept {
+  AttentionArgs group = args;
+  for (std::int64_t row = 0; row < args.rows; row += kGroupRows) {
+    group.q = args.q + row * pad32(args.head_dim);
+    group.visible = args.visible + row;
+    group.out_offset = args.out_offset + row;
+    group.rows = args.rows - row < kGroupRows ? args.rows - row : kGroupRows;
+    attend_group(group);
   }
 }

@@ -1,8 +1,8 @@
 // The gated delta rule, anchored form GDN-AMX2 (ref/gdn.cpp says what it computes).
 
 struct GdnScratch {
-  alignas(64) float k[kGdnChunk * kGdnHeadDimMax];  // widened rows
-  alignas(64) float q[kGdnChunk * kGdnHeadDimMax];
+  alignas(64) Operand k[kGdnChunk * kGdnHeadDimMax];
+  alignas(64) Operand q[kGdnChunk * kGdnHeadDimMax];
   alignas(64) float ks[kGdnChunk * kGdnHeadDimMax];  // S^T k and S^T q at the anchor
   alignas(64) float qs[kGdnChunk * kGdnHeadDimMax];
   alignas(64) float a[kGdnChunk * kGdnChunk];  // decayed k_j . k_t, row t
@@ -13,41 +13,62 @@ SLUICE_INLINE float decay_since_anchor(double g) {
   return kernels::exp_f32(static_cast<float>(g));
 }
 
-// state products of all rows: x . lo, then continued with x . hi.
-static void state_products(const float* x, std::int64_t x_stride, const bf16_t* lo,
-                           const bf16_t* hi, std::int64_t panels, std::int64_t steps, float* out,
-                           std::int64_t out_stride, std::int64_t rows) {
-  for (std::int64_t p = 0; p < panels; ++p) {
-    const std::int64_t at = p * steps * kStepElements;
-    float* c = out + p * kPanelColumns;
-    product_panel(x, x_stride, lo + at, steps, nullptr, c, out_stride, rows);
-    product_panel(x, x_stride, hi + at, steps, c, c, out_stride, rows);
-  }
+// What rows make of one panel of the state: x . lo, then continued with x . hi.
+SLUICE_INLINE void state_product(const Operand* x, std::int64_t x_stride, const bf16_t* lo,
+                                 const bf16_t* hi, std::int64_t steps, float* out,
+                                 std::int64_t out_stride, std::int64_t rows) {
+  product_panel(x, x_stride, lo, steps, nullptr, out, out_stride, rows);
+  product_panel(x, x_stride, hi, steps, out, out, out_stride, rows);
 }
 
-// u_t and o_t of one row: chains over the tail, 16 value channels at a time.
-static void tail_row(const GdnChunkArgs& args, const GdnScratch& scratch, std::int64_t row,
-                     float since_anchor, float* tail_u, std::int64_t width) {
+// u_t and o_t of one row, 16 kVectors value channels from c on: chains over the tail.
+template <int kVectors>
+SLUICE_INLINE void tail_chains(const GdnChunkArgs& args, const GdnScratch& scratch,
+                               std::int64_t row, std::int64_t c, float since_anchor, float* tail_u,
+                               std::int64_t width) {
   const std::int64_t t = args.m0 + row;
   const float* a = scratch.a + row * kGdnChunk;
   const float* b = scratch.b + row * kGdnChunk;
-  const V16 beta = set1(args.beta[row * args.gate_stride]);
   const V16 e = set1(since_anchor);
-  const V16 scale = set1(1.0F / __builtin_sqrtf(static_cast<float>(args.layout.key_dim)));
-  for (std::int64_t c = 0; c < args.layout.value_dim; c += 16) {
-    const std::int64_t left = args.layout.value_dim - c;
-    V16 r = fnma(e, load(scratch.ks + row * width + c),
-                 load_first(args.v + row * args.v_stride + c, left));
-    V16 o = mul(e, load(scratch.qs + row * width + c));
-    for (std::int64_t j = 0; j < t; ++j) {
-      const V16 u = load(tail_u + j * width + c);
-      r = fnma(set1(a[j]), u, r);
-      o = fma(set1(b[j]), u, o);
+  V16 r[kVectors];
+  V16 o[kVectors];
+#pragma GCC unroll 4
+  for (int i = 0; i < kVectors; ++i) {
+    const std::int64_t at = c + 16 * i;
+    r[i] = fnma(e, load(scratch.ks + row * width + at),
+                load_first(args.v + row * args.v_stride + at, args.layout.value_dim - at));
+    o[i] = mul(e, load(scratch.qs + row * width + at));
+  }
+  for (std::int64_t j = 0; j < t; ++j) {
+    const V16 a_j = set1(a[j]);
+    const V16 b_j = set1(b[j]);
+#pragma GCC unroll 4
+    for (int i = 0; i < kVectors; ++i) {
+      const V16 u = load(tail_u + j * width + c + 16 * i);
+      r[i] = fnma(a_j, u, r[i]);
+      o[i] = fma(b_j, u, o[i]);
     }
-    const V16 u = mul(beta, r);
-    store(tail_u + t * width + c, u);
-    o = fma(set1(b[t]), u, o);
-    store_first(args.out + row * args.out_stride + c, mul(scale, o), left);
+  }
+  const V16 beta = set1(args.beta[row * args.gate_stride]);
+  const V16 scale = set1(1.0F / __builtin_sqrtf(static_cast<float>(args.layout.key_dim)));
+#pragma GCC unroll 4
+  for (int i = 0; i < kVectors; ++i) {
+    const std::int64_t at = c + 16 * i;
+    const V16 u = mul(beta, r[i]);
+    store(tail_u + t * width + at, u);
+    store_first(args.out + row * args.out_stride + at, mul(scale, fma(set1(b[t]), u, o[i])),
+                args.layout.value_dim - at);
+  }
+}
+
+static void tail_row(const GdnChunkArgs& args, const GdnScratch& scratch, std::int64_t row,
+                     float since_anchor, float* tail_u, std::int64_t width) {
+  std::int64_t c = 0;
+  for (; c + 16 * kChainVectors <= args.layout.value_dim; c += 16 * kChainVectors) {
+    tail_chains<kChainVectors>(args, scratch, row, c, since_anchor, tail_u, width);
+  }
+  for (; c < args.layout.value_dim; c += 16) {
+    tail_chains<1>(args, scratch, row, c, since_anchor, tail_u, width);
   }
 }
 
@@ -62,12 +83,17 @@ static void gdn_chunk(const GdnChunkArgs& args) noexcept {
   const std::int64_t steps = k_width / kStepK;
   const std::int64_t panels = v_width / kPanelColumns;
 
-  widen(args.k, args.n * k_width, scratch.k);
-  widen(args.q, args.n * k_width, scratch.q);
-  state_products(scratch.k, k_width, lo, hi, panels, steps, scratch.ks, v_width, args.n);
-  state_products(scratch.q, k_width, lo, hi, panels, steps, scratch.qs, v_width, args.n);
-  product_panel(scratch.k, k_width, args.tail_k, steps, nullptr, scratch.a, kGdnChunk, args.n);
-  product_panel(scratch.q, k_width, args.tail_k, steps, nullptr, scratch.b, kGdnChunk, args.n);
+  const Operand* k = operands(args.k, args.n * k_width, scratch.k);
+  const Operand* q = operands(args.q, args.n * k_width, scratch.q);
+  const ProductUnit unit(args.n);
+  for (std::int64_t p = 0; p < panels; ++p) {
+    const std::int64_t at = p * steps * kStepElements;
+    const std::int64_t column = p * kPanelColumns;
+    state_product(k, k_width, lo + at, hi + at, steps, scratch.ks + column, v_width, args.n);
+    state_product(q, k_width, lo + at, hi + at, steps, scratch.qs + column, v_width, args.n);
+  }
+  product_panel(k, k_width, args.tail_k, steps, nullptr, scratch.a, kGdnChunk, args.n);
+  product_panel(q, k_width, args.tail_k, steps, nullptr, scratch.b, kGdnChunk, args.n);
 
   double g = args.m0 == 0 ? 0.0 : tail_g[args.m0 - 1];
   for (std::int64_t row = 0; row < args.n; ++row) {
@@ -98,10 +124,18 @@ static void pack_decayed_u(const float* tail_u, const double* tail_g, std::int64
     for (std::int64_t j = 0; j < kGdnChunk; j += 2) {
       const V16 x0 = mul(set1(w[j]), load(tail_u + j * width + c));
       const V16 x1 = mul(set1(w[j + 1]), load(tail_u + (j + 1) * width + c));
-      const V16 h0 = to_bf16_and_back(x0);
-      const V16 h1 = to_bf16_and_back(x1);
-      store_pairs(high + tile + j * 16, h0, h1);
-      store_pairs(low + tile + j * 16, sub(x0, h0), sub(x1, h1));
+      store_split(high + tile + j * 16, low + tile + j * 16, x0, x1);
+    }
+  }
+}
+
+// Rows of K^T for the 32 key channels of one step: [channel][tail row].
+static void transpose_keys(const bf16_t* tail_k_step, Operand* k) {
+  for (std::int64_t half = 0; half < 2; ++half) {
+    for (std::int64_t d = 0; d < kStepK; d += 2) {
+      const Pairs pairs = load_pairs(tail_k_step + half * kTileElements + d * 16);
+      store_operands(k + d * kGdnChunk + half * 16, even(pairs));
+      store_operands(k + (d + 1) * kGdnChunk + half * 16, odd(pairs));
     }
   }
 }
@@ -121,14 +155,11 @@ static void gdn_fold(const GdnFoldArgs& args) noexcept {
   pack_decayed_u(tail_u, tail_g, v_width, high, low);
   const V16 keep = set1(decay_since_anchor(tail_g[kGdnChunk - 1]));
 
-  alignas(64) float k[kStepK * kGdnChunk];  // 32 key channels, tail row along the row
+  alignas(64) Operand k[kStepK * kGdnChunk];
   alignas(64) float update[kStepK * kPanelColumns];
+  const ProductUnit unit(kStepK);
   for (std::int64_t s = 0; s < steps; ++s) {
-    for (std::int64_t d = 0; d < kStepK; ++d) {
-      for (std::int64_t j = 0; j < kGdnChunk; ++j) {
-        k[d * kGdnChunk + j] = bf16_to_float(args.tail_k[packed_index(j, 32 * s + d, steps)]);
-      }
-    }
+    transpose_keys(args.tail_k + s * kStepElements, k);
     for (std::int64_t panel = 0; panel < v_width / kPanelColumns; ++panel) {
       const std::int64_t x = panel * kStepElements;
       product_panel(k, kGdnChunk, low + x, 1, nullptr, update, kPanelColumns, kStepK);
@@ -139,12 +170,8 @@ static void gdn_fold(const GdnFoldArgs& args) noexcept {
           const float* u0 = update + d * kPanelColumns + half * 16;
           const Pairs h = load_pairs(hi + at);
           const Pairs l = load_pairs(lo + at);
-          const V16 s0 = fma(keep, add(even(h), even(l)), load(u0));
-          const V16 s1 = fma(keep, add(odd(h), odd(l)), load(u0 + kPanelColumns));
-          const V16 h0 = to_bf16_and_back(s0);
-          const V16 h1 = to_bf16_and_back(s1);
-          store_pairs(hi + at, h0, h1);
-          store_pairs(lo + at, sub(s0, h0), sub(s1, h1));
+          store_split(hi + at, lo + at, fma(keep, add(even(h), even(l)), load(u0)),
+                      fma(keep, add(odd(h), odd(l)), load(u0 + kPanelColumns)));
         }
       }
     }

@@ -7,6 +7,34 @@ SLUICE_INLINE void widen(const bf16_t* x, std::int64_t count, float* y) {
   }
 }
 
+// A row of product_panel holds these; the delta rule makes its rows with what follows, so that it
+// is the same source where tiles multiply (amx/panel.inl).
+using Operand = float;
+
+// `count` bf16 (a multiple of 16) as operands, in `memory` unless they are some already.
+SLUICE_INLINE const Operand* operands(const bf16_t* x, std::int64_t count, Operand* memory) {
+  widen(x, count, memory);
+  return memory;
+}
+// Sixteen values that bf16 holds.
+SLUICE_INLINE void store_operands(Operand* p, V16 x) {
+  store(p, x);
+}
+
+// Pairs of fp32 values as pairs of bf16 that add up to them, or nearly: what rounding left of the
+// high parts becomes the low ones.
+SLUICE_INLINE void store_split(bf16_t* high, bf16_t* low, V16 x0, V16 x1) {
+  const V16 h0 = to_bf16_and_back(x0);
+  const V16 h1 = to_bf16_and_back(x1);
+  store_pairs(high, h0, h1);
+  store_pairs(low, sub(x0, h0), sub(x1, h1));
+}
+
+// Exists while products of `rows` rows are made.
+struct ProductUnit {
+  explicit ProductUnit(std::int64_t /*rows*/) {}
+};
+
 // One step: sum[r][h] += even chain + odd chain over 32 k. a: row r at a + r * a_stride.
 // tile: first half panel of this step; further halves follow at kTileElements.
 template <int kRows, int kHalves>
@@ -82,7 +110,7 @@ SLUICE_INLINE void product_panel_rows(const float* a, std::int64_t a_stride, con
 }
 
 // The same for any number of rows. Rows do not see one another, so their grouping is free.
-static void product_panel(const float* a, std::int64_t a_stride, const bf16_t* panel,
+static void product_panel(const Operand* a, std::int64_t a_stride, const bf16_t* panel,
                           std::int64_t steps, const float* initial, float* c, std::int64_t c_stride,
                           std::int64_t rows) {
   while (rows > 0) {
