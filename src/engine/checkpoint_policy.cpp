@@ -17,6 +17,20 @@ bool ends_block_of(std::span<const std::int64_t> values, std::int64_t tokens) {
   return first != values.end() && *first < tokens + kPrefixBlockTokens;
 }
 
+// A mark is for prompts that part from this one before the next checkpoint: with one close behind
+// it, hardly any will. Otherwise a mark right before a boundary would be worth as much as that, and
+// the boundary be given up for it.
+double mark_weight(std::span<const std::int64_t> keep_at, std::int64_t prompt_tokens,
+                   std::int64_t tokens) {
+  const auto first = std::ranges::lower_bound(keep_at, tokens);
+  const std::int64_t next =
+      first != keep_at.end() ? std::min(*first, prompt_tokens - 1) : prompt_tokens - 1;
+  const std::int64_t gap = next / kPrefixBlockTokens * kPrefixBlockTokens - tokens;
+  return kMarkWeight *
+         static_cast<double>(std::clamp(gap, std::int64_t{0}, kCheckpointMarkTokens)) /
+         static_cast<double>(kCheckpointMarkTokens);
+}
+
 }  // namespace
 
 double checkpoint_weight(std::int64_t prompt_tokens, std::span<const std::int64_t> keep_at,
@@ -29,7 +43,7 @@ double checkpoint_weight(std::int64_t prompt_tokens, std::span<const std::int64_
   if (tokens > prompt_tokens) {
     return kAnswerWeight;
   }
-  return tokens % kCheckpointMarkTokens == 0 ? kMarkWeight : 0.0;
+  return tokens % kCheckpointMarkTokens == 0 ? mark_weight(keep_at, prompt_tokens, tokens) : 0.0;
 }
 
 }  // namespace sluice

@@ -67,17 +67,18 @@ inline std::vector<float> fake_logits(std::span<const TokenId> history,
 
 class FakeModel final : public Qwen3_5 {
  public:
-  explicit FakeModel(const ModelOptions& options = {}) : options_(options) {
-    config_.vocab_size = kFakeVocabSize;
-    layout_.kv_block_bytes = kKvBlockTokens * sizeof(std::uint64_t);
-    layout_.state_slot_bytes = sizeof(State);
-    layout_.picture_row_bytes = 2 * sizeof(float);
-  }
-
   struct State {
     std::uint64_t hash;
     std::int64_t count;
   };
+
+  explicit FakeModel(const ModelOptions& options = {}, std::size_t slot_bytes = sizeof(State))
+      : options_(options) {
+    config_.vocab_size = kFakeVocabSize;
+    layout_.kv_block_bytes = kKvBlockTokens * sizeof(std::uint64_t);
+    layout_.state_slot_bytes = slot_bytes;
+    layout_.picture_row_bytes = 2 * sizeof(float);
+  }
 
   // Called at the start of every forward(), on the engine's thread.
   std::function<void(const ForwardBatch&)> on_forward;
@@ -101,10 +102,9 @@ class FakeModel final : public Qwen3_5 {
     if (on_forward) {
       on_forward(batch);
     }
-    const std::size_t tokens = batch.token_ids.size();
-    SLUICE_CHECK(tokens >= 1);
+    SLUICE_CHECK(!batch.token_ids.empty());
     SLUICE_CHECK(std::ssize(batch.token_ids) <= options_.step_tokens_max);
-    SLUICE_CHECK(batch.rope_positions.size() == 3 * tokens);
+    SLUICE_CHECK(batch.rope_positions.size() == 3 * batch.token_ids.size());
     SLUICE_CHECK(std::ssize(batch.logit_rows) <= options_.step_logit_rows_max);
     SLUICE_CHECK(logits.size() == batch.logit_rows.size() * kFakeVocabSize);
     rows += std::ssize(batch.token_ids);
@@ -118,8 +118,8 @@ class FakeModel final : public Qwen3_5 {
         compute_row(batch, cache, slice, row);
         for (const StateCheckpoint& checkpoint : slice.checkpoints) {
           if (checkpoint.position == slice.position + i + 1) {
-            State& kept = reinterpret_cast<State*>(cache.state_slots)[checkpoint.state_slot];
-            kept = *state_of(cache, slice);
+            State& kept = state_of(cache, checkpoint.state_slot);
+            kept = state_of(cache, slice.state_slot);
             if (on_checkpoint) {
               on_checkpoint(kept);
             }
@@ -127,7 +127,7 @@ class FakeModel final : public Qwen3_5 {
         }
         if (next_logits < batch.logit_rows.size() && batch.logit_rows[next_logits] == row) {
           const std::int64_t position = slice.position + i;
-          fake_logits_of(fold_cells(cache, slice, position), state_of(cache, slice)->hash,
+          fake_logits_of(fold_cells(cache, slice, position), state_of(cache, slice.state_slot).hash,
                          batch.token_ids[static_cast<std::size_t>(row)],
                          logits.subspan(next_logits * kFakeVocabSize, kFakeVocabSize));
           ++next_logits;
@@ -142,14 +142,14 @@ class FakeModel final : public Qwen3_5 {
   }
 
  private:
-  State* state_of(const CacheMemory& cache, const SequenceSlice& slice) const {
-    return reinterpret_cast<State*>(cache.state_slots) + slice.state_slot;
+  State& state_of(const CacheMemory& cache, std::int64_t slot) const {
+    const auto offset = static_cast<std::size_t>(slot) * layout_.state_slot_bytes;
+    return *reinterpret_cast<State*>(cache.state_slots + offset);
   }
 
   std::uint64_t* cell_of(const CacheMemory& cache, const SequenceSlice& slice,
                          std::int64_t position) const {
-    const std::int32_t block =
-        slice.block_table[static_cast<std::size_t>(position / kKvBlockTokens)];
+    const auto block = slice.block_table[static_cast<std::size_t>(position / kKvBlockTokens)];
     return reinterpret_cast<std::uint64_t*>(cache.kv_blocks) + block * kKvBlockTokens +
            position % kKvBlockTokens;
   }
@@ -169,18 +169,18 @@ class FakeModel final : public Qwen3_5 {
     const auto index = static_cast<std::size_t>(row);
     const std::int64_t position = slice.position + row - slice.token_begin;
     const TokenId token = token_of(batch, row);
-    State* state = state_of(cache, slice);
+    State& state = state_of(cache, slice.state_slot);
     std::uint64_t* cell = cell_of(cache, slice, position);
     const std::size_t stride = batch.token_ids.size();
-    fake_fold_axes(state->hash, position,
+    fake_fold_axes(state.hash, position,
                    {batch.rope_positions[index], batch.rope_positions[stride + index],
                     batch.rope_positions[2 * stride + index]});
-    if (state->count != position) {  // a slot of someone else, not zeroed, or a token skipped
-      state->hash ^= 0x2222;
+    if (state.count != position) {  // a slot of someone else, not zeroed, or a token skipped
+      state.hash ^= 0x2222;
     }
     *cell = *cell == 0 ? fake_cell(token, static_cast<std::uint64_t>(position)) : 0x3333;
-    state->hash = fake_mix(state->hash, static_cast<std::uint64_t>(token));
-    ++state->count;
+    state.hash = fake_mix(state.hash, static_cast<std::uint64_t>(token));
+    ++state.count;
   }
 
   std::uint64_t fold_cells(const CacheMemory& cache, const SequenceSlice& slice,

@@ -96,6 +96,29 @@ TEST(PrefixReuse, AStablePositionIsKeptAtOnce) {
   EXPECT_EQ(cached_tokens(*earlier), 640);
 }
 
+// A state as large as 26 blocks, as in real models, and memory for few of them: marks go first,
+// also where one stands right before the boundary.
+TEST(PrefixReuse, WhereMemoryIsShortBoundariesOutliveMarks) {
+  constexpr std::size_t kStateBytes = 26 * kKvBlockTokens * sizeof(std::uint64_t);
+  for (const std::int64_t boundary : {1870, 1800, 1930, 1662}) {
+    Bench bench(reusing_config(14 * kStateBytes), {}, kStateBytes);
+    for (TokenId conversation = 1; conversation < 9; ++conversation) {
+      Request common = make_request(boundary, 1, conversation);
+      Request request = append(common, 90, 20);
+      request.stable_positions = {boundary};
+      const auto first = bench.submit(request);
+      bench.run();
+      const Request question = append(common, 90, 21);
+      const auto other = bench.submit(question);
+      bench.run();
+      const Collected collected = collect(*other);
+      EXPECT_EQ(collected.answer, fake_answer(question, reusing_config()));
+      EXPECT_EQ(collected.finished->usage.cached_tokens, boundary / 64 * 64)
+          << boundary << ", " << conversation;
+    }
+  }
+}
+
 TEST(PrefixReuse, ConcurrentRequestsComputeTheirCommonPrefixOnce) {
   EngineConfig config = reusing_config();
   config.sequences_max = 16;
@@ -344,7 +367,9 @@ TEST(CheckpointPolicy, WeighsEndsBoundariesAnswersAndMarks) {
   EXPECT_EQ(weight(64), 4.0);  // 100 lies in the block after it
   EXPECT_EQ(weight(128), 0.0);
   EXPECT_EQ(weight(256), 1.0);
+  EXPECT_EQ(weight(512), 0.5);  // the next one is 128 tokens on
   EXPECT_EQ(weight(576), 0.0);
+  EXPECT_EQ(weight(768), 0.75);
   EXPECT_EQ(weight(640), 4.0);
   EXPECT_EQ(weight(960), 4.0);                       // last whole block of the prompt
   EXPECT_EQ(weight(1024), 2.0);                      // inside the answer

@@ -43,8 +43,9 @@ class Bench {
   static constexpr std::int64_t kPatchesMax = 4096;
 
   explicit Bench(const EngineConfig& config = small_config(),
-                 const ModelOptions& options = {.vision_patches_max = kPatchesMax})
-      : model(options), config_(config) {
+                 const ModelOptions& options = {.vision_patches_max = kPatchesMax},
+                 std::size_t state_slot_bytes = sizeof(FakeModel::State))
+      : model(options, state_slot_bytes), config_(config) {
     auto created = EngineLoop::create(model, config, clock);
     SLUICE_CHECK(created.has_value());
     loop = std::move(*created);
