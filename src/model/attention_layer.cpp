@@ -1,5 +1,7 @@
 #include "model/attention_layer.h"
 
+#include <array>
+
 #include "model/layer_shapes.h"
 
 namespace sluice {
@@ -35,12 +37,9 @@ Result<AttentionLayer> AttentionLayer::load(const ModelConfig& config, const std
 void AttentionLayer::forward(const LayerContext& context, const bf16_t* h, Scratch& scratch,
                              float* out) const {
   ops::LinearInput input = context.input(h, q_proj_.in_features());
-  const auto project = [&](const ops::PackedLinear& weight, float* y) {
-    ops::linear(context.table, context.pool, input, weight, ops::Reduction::whole, y);
-  };
-  project(q_proj_, scratch.qg);
-  project(k_proj_, scratch.k);
-  project(v_proj_, scratch.v);
+  const std::array<ops::LinearProduct, 3> products{
+      {{&q_proj_, scratch.qg}, {&k_proj_, scratch.k}, {&v_proj_, scratch.v}}};
+  ops::linear(context.table, context.pool, input, products, ops::Reduction::whole);
   ops::gated_attention(context.table, context.pool,
                        {.shape = shape_,
                         .sequences = context.attention_sequences,

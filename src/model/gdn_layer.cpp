@@ -1,5 +1,7 @@
 #include "model/gdn_layer.h"
 
+#include <array>
+
 #include "kernels/scalar_math.h"
 #include "model/layer_shapes.h"
 
@@ -53,13 +55,11 @@ Result<GdnLayer> GdnLayer::load(const ModelConfig& config, const std::string& pr
 void GdnLayer::forward(const LayerContext& context, const bf16_t* h, Scratch& scratch,
                        float* out) const {
   ops::LinearInput input = context.input(h, in_proj_qkv_.in_features());
-  const auto project = [&](const ops::PackedLinear& weight, float* y) {
-    ops::linear(context.table, context.pool, input, weight, ops::Reduction::whole, y);
-  };
-  project(in_proj_qkv_, scratch.qkv);
-  project(in_proj_z_, scratch.z);
-  project(in_proj_b_, scratch.b);
-  project(in_proj_a_, scratch.a);
+  const std::array<ops::LinearProduct, 4> products{{{&in_proj_qkv_, scratch.qkv},
+                                                    {&in_proj_z_, scratch.z},
+                                                    {&in_proj_b_, scratch.b},
+                                                    {&in_proj_a_, scratch.a}}};
+  ops::linear(context.table, context.pool, input, products, ops::Reduction::whole);
 
   const std::int64_t channels = shape_.channels();
   context.pool.for_ranges(context.rows, 1, [&](std::int64_t begin, std::int64_t end) {

@@ -1,5 +1,7 @@
 #include "model/mlp.h"
 
+#include <array>
+
 #include "ops/rows.h"
 
 namespace sluice {
@@ -20,8 +22,9 @@ Result<Mlp> Mlp::load(const std::string& prefix, WeightLoader& loader) {
 void Mlp::forward(const LayerContext& context, const bf16_t* h, Scratch& scratch,
                   float* out) const {
   ops::LinearInput input = context.input(h, gate_proj_.in_features());
-  ops::linear(context.table, context.pool, input, gate_proj_, ops::Reduction::whole, scratch.gate);
-  ops::linear(context.table, context.pool, input, up_proj_, ops::Reduction::whole, scratch.up);
+  const std::array<ops::LinearProduct, 2> products{
+      {{&gate_proj_, scratch.gate}, {&up_proj_, scratch.up}}};
+  ops::linear(context.table, context.pool, input, products, ops::Reduction::whole);
   ops::silu_mul(context.table, context.pool, scratch.gate, scratch.up, context.rows,
                 gate_proj_.out_features(), scratch.activated);
   ops::LinearInput activated = context.input(scratch.activated, down_proj_.in_features());

@@ -16,41 +16,39 @@ std::int64_t panels_of(const PackedLinear& weight) {
   return ceil_div(weight.out_features(), kernels::kPanelColumns);
 }
 
-void linear_bf16(const kernels::KernelTable& table, ThreadPool& pool, LinearInput& input,
-                 const PackedLinear& weight, Reduction reduction, float* out) {
-  const bf16_t* tiles = input.tiles(pool);
+void multiply_bf16(const kernels::KernelTable& table, const bf16_t* tiles, std::int64_t rows,
+                   const LinearProduct& product, Reduction reduction, std::int64_t panel_begin,
+                   std::int64_t panel_end) {
+  const PackedLinear& weight = *product.weight;
   const bool sliced =
       reduction == Reduction::row_parallel && weight.in_features() % (4 * kernels::kStepK) == 0;
-  pool.for_ranges(panels_of(weight), 1, [&](std::int64_t begin, std::int64_t end) {
-    table.gemm_bf16({.a = tiles,
-                     .w = reinterpret_cast<const bf16_t*>(weight.packed()),
-                     .out = out,
-                     .out_stride = weight.out_features(),
-                     .m = input.rows(),
-                     .n = weight.out_features(),
-                     .k_steps = kernels::pad32(weight.in_features()) / kernels::kStepK,
-                     .k_slices = sliced ? 4 : 1,
-                     .panel_begin = begin,
-                     .panel_end = end});
-  });
+  table.gemm_bf16({.a = tiles,
+                   .w = reinterpret_cast<const bf16_t*>(weight.packed()),
+                   .out = product.out,
+                   .out_stride = weight.out_features(),
+                   .m = rows,
+                   .n = weight.out_features(),
+                   .k_steps = kernels::pad32(weight.in_features()) / kernels::kStepK,
+                   .k_slices = sliced ? 4 : 1,
+                   .panel_begin = panel_begin,
+                   .panel_end = panel_end});
 }
 
-void linear_integer(const kernels::KernelTable& table, ThreadPool& pool, LinearInput& input,
-                    const PackedLinear& weight, float* out) {
+void multiply_integer(const kernels::KernelTable& table, const RowTiles& input, std::int64_t rows,
+                      const LinearProduct& product, std::int64_t panel_begin,
+                      std::int64_t panel_end) {
+  const PackedLinear& weight = *product.weight;
   const auto gemm = weight.format() == WeightFormat::int8 ? table.gemm_int8 : table.gemm_int4;
-  const RowTiles& rows = input.quantised(table, pool);
-  pool.for_ranges(panels_of(weight), 1, [&](std::int64_t begin, std::int64_t end) {
-    gemm({.a = rows.quantised,
-          .a_scale = rows.scales,
-          .w = weight.packed(),
-          .out = out,
-          .out_stride = weight.out_features(),
-          .m = input.rows(),
-          .n = weight.out_features(),
-          .k_steps = kernels::int_steps(weight.in_features()),
-          .panel_begin = begin,
-          .panel_end = end});
-  });
+  gemm({.a = input.quantised,
+        .a_scale = input.scales,
+        .w = weight.packed(),
+        .out = product.out,
+        .out_stride = weight.out_features(),
+        .m = rows,
+        .n = weight.out_features(),
+        .k_steps = kernels::int_steps(weight.in_features()),
+        .panel_begin = panel_begin,
+        .panel_end = panel_end});
 }
 
 }  // namespace
@@ -99,17 +97,12 @@ const bf16_t* LinearInput::tiles(ThreadPool& pool) {
     return memory_.tiles;
   }
   const std::int64_t steps = kernels::pad32(features_) / kernels::kStepK;
-  const auto tile = [&](std::int64_t begin, std::int64_t end) {
+  pool.for_ranges(rows_, kernels::kRowsOfTile, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; i += kernels::kRowsOfTile) {
       kernels::tile_rows(row(i), std::min(kernels::kRowsOfTile, end - i), steps,
                          memory_.tiles + i * kernels::pad32(features_));
     }
-  };
-  if (rows_ <= kernels::kRowsOfTile) {  // to wake the pool would take longer
-    tile(0, rows_);
-  } else {
-    pool.for_ranges(rows_, kernels::kRowsOfTile, tile);
-  }
+  });
   is_tiled_ = true;
   return memory_.tiles;
 }
@@ -133,13 +126,42 @@ const RowTiles& LinearInput::quantised(const kernels::KernelTable& table, Thread
 }
 
 void linear(const kernels::KernelTable& table, ThreadPool& pool, LinearInput& input,
-            const PackedLinear& weight, Reduction reduction, float* out) {
-  SLUICE_DCHECK(input.features() == weight.in_features());
-  if (kernels::is_integer(weight.format())) {
-    linear_integer(table, pool, input, weight, out);
-  } else {
-    linear_bf16(table, pool, input, weight, reduction, out);
+            std::span<const LinearProduct> products, Reduction reduction) {
+  const bf16_t* tiles = nullptr;
+  const RowTiles* quantised = nullptr;
+  std::int64_t panels = 0;
+  for (const LinearProduct& product : products) {
+    SLUICE_DCHECK(input.features() == product.weight->in_features());
+    if (kernels::is_integer(product.weight->format())) {
+      quantised = &input.quantised(table, pool);
+    } else {
+      tiles = input.tiles(pool);
+    }
+    panels += panels_of(*product.weight);
   }
+  pool.for_ranges(panels, 1, [&](std::int64_t begin, std::int64_t end) {
+    std::int64_t first = 0;  // panel of this product, among those of all
+    for (const LinearProduct& product : products) {
+      const std::int64_t count = panels_of(*product.weight);
+      const std::int64_t from = std::max(begin - first, std::int64_t{0});
+      const std::int64_t to = std::min(end - first, count);
+      first += count;
+      if (from >= to) {
+        continue;
+      }
+      if (kernels::is_integer(product.weight->format())) {
+        multiply_integer(table, *quantised, input.rows(), product, from, to);
+      } else {
+        multiply_bf16(table, tiles, input.rows(), product, reduction, from, to);
+      }
+    }
+  });
+}
+
+void linear(const kernels::KernelTable& table, ThreadPool& pool, LinearInput& input,
+            const PackedLinear& weight, Reduction reduction, float* out) {
+  const LinearProduct product{.weight = &weight, .out = out};
+  linear(table, pool, input, std::span(&product, 1), reduction);
 }
 
 }  // namespace sluice::ops

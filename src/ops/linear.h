@@ -87,8 +87,16 @@ class LinearInput {
   bool is_quantised_ = false;
 };
 
-// out[rows, out_features] = x[rows, in_features] . W^T. out: fp32, row stride out_features. Columns
-// are split over the pool.
+// One of several products of the same rows: out[rows, out_features] = x[rows, in_features] . W^T.
+// out: fp32, row stride out_features.
+struct LinearProduct {
+  const PackedLinear* weight;
+  float* out;
+};
+
+// All of them, the columns of all together split over the pool.
+void linear(const kernels::KernelTable& table, ThreadPool& pool, LinearInput& input,
+            std::span<const LinearProduct> products, Reduction reduction);
 void linear(const kernels::KernelTable& table, ThreadPool& pool, LinearInput& input,
             const PackedLinear& weight, Reduction reduction, float* out);
 

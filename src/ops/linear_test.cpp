@@ -93,6 +93,50 @@ TEST_P(LinearTest, RowsAndThreadsDoNotShow) {
   }
 }
 
+// Weights of several formats and sizes in one call: what each gives alone.
+TEST_P(LinearTest, ProductsOfTheSameRowsDoNotSeeEachOther) {
+  struct Part {
+    PackedLinear weight;
+    std::vector<float> alone;
+    std::vector<float> together;
+  };
+  kernels::Random random(12);
+  constexpr std::int64_t kRows = 3;
+  const std::vector<bf16_t> x = random.bf16s(kRows * kInputs, kernels::Values::normal);
+  std::vector<bf16_t> tiles(static_cast<std::size_t>(kernels::row_tiles_elements(kRows, kInputs)));
+  std::vector<std::int8_t> quantised(
+      static_cast<std::size_t>(kernels::int_rows_bytes(kRows, kInputs)));
+  std::vector<float> scales(kRows);
+  const RowTiles memory{
+      .tiles = tiles.data(), .quantised = quantised.data(), .scales = scales.data()};
+  for (int threads = 1; threads <= kThreadsMax; ++threads) {
+    ThreadPool pool(threads);
+    std::vector<Part> parts;
+    for (const auto& [format, outputs] : {std::pair{WeightFormat::int8, std::int64_t{70}},
+                                          {WeightFormat::bf16, std::int64_t{5}},
+                                          {WeightFormat::int4, std::int64_t{200}},
+                                          {WeightFormat::bf16, std::int64_t{64}}}) {
+      const std::vector<float> canaries(static_cast<std::size_t>(kRows * outputs + 1), kCanary);
+      parts.push_back(
+          {PackedLinear::allocate(format, outputs, kInputs).value(), canaries, canaries});
+      parts.back().weight.set_rows(0, outputs,
+                                   random.bf16s(outputs * kInputs, kernels::Values::normal).data());
+    }
+    std::vector<LinearProduct> products;
+    for (Part& part : parts) {
+      LinearInput input(x.data(), kRows, kInputs, memory);
+      linear(*GetParam(), pool, input, part.weight, Reduction::whole, part.alone.data());
+      products.push_back({&part.weight, part.together.data()});
+    }
+    LinearInput input(x.data(), kRows, kInputs, memory);
+    linear(*GetParam(), pool, input, products, Reduction::whole);
+    for (const Part& part : parts) {
+      EXPECT_EQ(kernels::differences(part.alone, part.together), 0)
+          << kernels::to_string(part.weight.format()) << ", " << threads << " threads";
+    }
+  }
+}
+
 std::vector<const kernels::KernelTable*> fast_tables() {
   std::vector<const kernels::KernelTable*> tables;
   for (const kernels::KernelTable* table : kernels::supported_tables(detect_cpu_features())) {

@@ -3,7 +3,6 @@
 #include <sched.h>
 
 #include "base/check.h"
-#include "platform/float_mode.h"
 
 namespace sluice {
 namespace {

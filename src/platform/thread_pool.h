@@ -16,6 +16,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "platform/float_mode.h"
+
 namespace sluice {
 
 class ThreadPool {
@@ -36,10 +38,18 @@ class ThreadPool {
   }
 
   // Calls work(begin, end) on each worker with its contiguous share of [0, count). Shares are
-  // multiples of `grain` (the last may be ragged) and depend on count, grain and size() alone.
+  // multiples of `grain` (the last may be ragged) and depend on count, grain and size() alone. A
+  // single grain is the caller's: no other worker is woken for it.
   template <std::invocable<std::int64_t, std::int64_t> F>
   void for_ranges(std::int64_t count, std::int64_t grain, F&& work) {
     const std::int64_t grains = (count + grain - 1) / grain;
+    if (grains <= 1) {
+      const FlushDenormals float_mode;
+      if (count > 0) {
+        work(std::int64_t{0}, count);
+      }
+      return;
+    }
     const std::int64_t workers = size();
     run([&](int worker) {
       const std::int64_t begin = grains * worker / workers * grain;
