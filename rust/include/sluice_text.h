@@ -156,6 +156,12 @@ struct sluice_encode_input {
    * Ordinary characters everywhere.
    */
   bool all_literal;
+  /**
+   * Not null: whose text this is. Long pieces of it are remembered for the next text of the same
+   * owner, which takes less time then and has the same ids.
+   */
+  const uint8_t *owner;
+  size_t owner_len;
 };
 
 /**

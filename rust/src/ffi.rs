@@ -80,6 +80,10 @@ pub struct sluice_encode_input {
     pub literal_ranges_len: usize,
     /// Ordinary characters everywhere.
     pub all_literal: bool,
+    /// Not null: whose text this is. Long pieces of it are remembered for the next text of the same
+    /// owner, which takes less time then and has the same ids.
+    pub owner: *const u8,
+    pub owner_len: usize,
 }
 
 /// What makes a sluice_grammar.
@@ -213,7 +217,10 @@ pub unsafe extern "C" fn sluice_tokenizer_encode(
         let ranges = slice(input.literal_ranges, input.literal_ranges_len, "literal_ranges")?;
         let result = match input.all_literal {
             true => tokenizer.encode_literal(text)?,
-            false => tokenizer.encode(text, ranges)?,
+            false => {
+                let owner = slice(input.owner, input.owner_len, "owner")?;
+                tokenizer.encode(text, ranges, (!input.owner.is_null()).then_some(owner))?
+            }
         };
         let (data, len) = into_raw(result);
         *out = sluice_ids { data, len };

@@ -10,6 +10,7 @@
 #![allow(non_camel_case_types)] // the names of the C ABI
 
 mod abi;
+mod encode_memory;
 mod ffi;
 mod grammar;
 mod json_schema;

@@ -5,7 +5,8 @@
 //! text alone. Order of work: cut added tokens out of the raw text (longest at the leftmost
 //! position), then normalise, pre-tokenise and encode each piece between them.
 //!
-//! Everything is immutable after construction; any number of threads may use it at once.
+//! Everything but the memory of pieces is immutable after construction; any number of threads may use
+//! it at once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -19,9 +20,21 @@ use tokenizers::{
 };
 
 use crate::abi::{sluice_range, Failure, Outcome};
+use crate::encode_memory::{EncodeMemory, OwnedMemory};
 
 /// The largest id a tokenizer may have: beyond it a file is not a real one (and tables explode).
 const ID_MAX: u32 = (1 << 24) - 2;
+
+/// The pre-tokenizer's patterns of the model family, that of Qwen 3.5 first. With these no word goes
+/// over the border between a newline and an ASCII letter.
+const LINE_PATTERNS: [&str; 2] = [
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+];
+
+/// Pieces to be remembered are cut at the first such border after so many bytes: a text that grows, or
+/// begins like another one, shares all parts but the last.
+const PART_BYTES_MIN: usize = 1 << 10;
 
 pub struct Tokenizer {
     huggingface: tokenizers::Tokenizer,
@@ -31,6 +44,9 @@ pub struct Tokenizer {
     begins: Vec<usize>,
     special: Vec<bool>,
     eos_token: Option<u32>,
+    memory: EncodeMemory,
+    /// Whether a piece may be cut between lines (see LINE_PATTERNS).
+    cuts_lines: bool,
     /// Shared tables of grammars, for the stop ids they were last built for (see grammar.rs).
     pub(crate) grammar_factory: Mutex<Option<(Vec<u32>, Arc<ParserFactory>)>>,
 }
@@ -65,6 +81,8 @@ impl Tokenizer {
             None => None,
         };
         Ok(Tokenizer {
+            cuts_lines: keeps_lines_apart(&huggingface),
+            memory: EncodeMemory::new(),
             huggingface,
             added,
             bytes,
@@ -108,27 +126,34 @@ impl Tokenizer {
     /// Every character is ordinary text.
     pub fn encode_literal(&self, text: &str) -> Outcome<Vec<i32>> {
         let mut ids = Vec::new();
-        self.encode_piece(text, &mut ids)?;
+        self.encode_piece(text, None, &mut ids)?;
         Ok(ids)
     }
 
     /// Spellings of added tokens become their ids, except where they touch a literal range.
-    /// Ranges: ascending, disjoint, at character borders.
-    pub fn encode(&self, text: &str, literal: &[sluice_range]) -> Outcome<Vec<i32>> {
+    /// Ranges: ascending, disjoint, at character borders. What has an owner is remembered for the owner's
+    /// next texts.
+    pub fn encode(
+        &self,
+        text: &str,
+        literal: &[sluice_range],
+        owner: Option<&[u8]>,
+    ) -> Outcome<Vec<i32>> {
         check_ranges(text, literal)?;
+        let memory = owner.map(|owner| OwnedMemory { memory: &self.memory, owner });
         let mut ids = Vec::new();
         let mut piece_begin = 0;
         let mut gap_begin = 0;
         let cuts = literal.iter().map(|range| (range.begin, range.end)).filter(|(b, e)| b < e);
         for (gap_end, next_gap) in cuts.chain([(text.len(), text.len())]) {
             for (begin, end, id) in self.added.find(text, gap_begin, gap_end) {
-                self.encode_piece(&text[piece_begin..begin], &mut ids)?;
+                self.encode_piece(&text[piece_begin..begin], memory, &mut ids)?;
                 ids.push(id as i32);
                 piece_begin = end;
             }
             gap_begin = next_gap;
         }
-        self.encode_piece(&text[piece_begin..], &mut ids)?;
+        self.encode_piece(&text[piece_begin..], memory, &mut ids)?;
         Ok(ids)
     }
 
@@ -153,8 +178,44 @@ impl Tokenizer {
         })
     }
 
+    /// Encodes text without control tokens; with a memory, part by part.
+    fn encode_piece(
+        &self,
+        text: &str,
+        memory: Option<OwnedMemory>,
+        ids: &mut Vec<i32>,
+    ) -> Outcome<()> {
+        let Some(memory) = memory else {
+            return self.encode_part(text, ids);
+        };
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (part, after) = rest.split_at(self.part_len(rest));
+            rest = after;
+            if let Some(known) = memory.find(part) {
+                ids.extend_from_slice(&known);
+                continue;
+            }
+            let begin = ids.len();
+            self.encode_part(part, ids)?;
+            memory.keep(part, &ids[begin..]);
+        }
+        Ok(())
+    }
+
+    /// Bytes of the first part of a text that is not empty.
+    fn part_len(&self, text: &str) -> usize {
+        if !self.cuts_lines || text.len() <= PART_BYTES_MIN {
+            return text.len();
+        }
+        text.as_bytes()[PART_BYTES_MIN..]
+            .windows(2)
+            .position(|pair| pair[0] == b'\n' && pair[1].is_ascii_alphabetic())
+            .map_or(text.len(), |newline| PART_BYTES_MIN + newline + 1)
+    }
+
     /// Normalise, pre-tokenise and encode text without control tokens.
-    fn encode_piece(&self, text: &str, ids: &mut Vec<i32>) -> Outcome<()> {
+    fn encode_part(&self, text: &str, ids: &mut Vec<i32>) -> Outcome<()> {
         if text.is_empty() {
             return Ok(());
         }
@@ -413,6 +474,26 @@ fn token_tables(
         begins.push(bytes.len());
     }
     Ok((bytes, begins, special))
+}
+
+/// Whether the pre-tokenizer is one of LINE_PATTERNS and bytes, and no normalizer looks across lines.
+fn keeps_lines_apart(huggingface: &tokenizers::Tokenizer) -> bool {
+    let normalizer = match huggingface.get_normalizer() {
+        Some(normalizer) => serde_json::to_value(normalizer).ok(),
+        None => Some(serde_json::json!({"type": "NFC"})),
+    };
+    let pre_tokenizer =
+        huggingface.get_pre_tokenizer().and_then(|known| serde_json::to_value(known).ok());
+    normalizer == Some(serde_json::json!({"type": "NFC"}))
+        && LINE_PATTERNS.iter().any(|pattern| {
+            pre_tokenizer
+                == Some(serde_json::json!({"type": "Sequence", "pretokenizers": [
+                    {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated",
+                     "invert": false},
+                    {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true,
+                     "use_regex": false},
+                ]}))
+        })
 }
 
 /// GPT-2's printable stand-ins: printable Latin-1 bytes are themselves, the others are U+0100 and up

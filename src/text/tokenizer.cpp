@@ -75,6 +75,10 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(const PromptText& prompt) co
   input.text_len = prompt.text.size();
   input.literal_ranges = ranges.data();
   input.literal_ranges_len = ranges.size();
+  if (prompt.owner) {
+    input.owner = rust_data(*prompt.owner);
+    input.owner_len = prompt.owner->size();
+  }
   return encode_input(handle_.get(), input);
 }
 

@@ -28,6 +28,9 @@ namespace sluice {
 struct PromptText {
   std::string text;
   std::vector<std::pair<std::size_t, std::size_t>> literal_ranges;
+  // Whose text it is: long pieces are remembered for the owner's next prompts, which are encoded in
+  // less time then. None: nothing is remembered.
+  std::optional<std::string> owner = std::nullopt;
 };
 
 enum class ControlTokens {
@@ -46,7 +49,8 @@ class Tokenizer {
   ~Tokenizer();
 
   // Errors: invalid_argument (text is not UTF-8, ranges not ascending or inside a character),
-  // resource_exhausted (more than 8 MiB). Time is linear, about 0.5 s per MiB; so is memory.
+  // resource_exhausted (more than 8 MiB). Time is linear, about 0.5 s per MiB; so is memory. Lines
+  // that a PromptText has in common with earlier ones of its owner take next to none.
   Result<std::vector<std::int32_t>> encode(std::string_view text, ControlTokens control) const;
   Result<std::vector<std::int32_t>> encode(const PromptText& prompt) const;
 

@@ -1,7 +1,9 @@
 #include "text/tokenizer.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <random>
 #include <string>
 #include <thread>
 
@@ -203,6 +205,35 @@ TEST(Tokenizer, ThreadsMayShareOne) {
         EXPECT_EQ(*tokenizer.decode(want, false), text);
       }
     });
+  }
+}
+
+// Text that grows, is cut short, changes in the middle and comes again, with everything that could
+// hold two lines together, encoded by one that remembers and by one that does not.
+TEST(Tokenizer, WhatIsRememberedDoesNotShow) {
+  const Tokenizer tokenizer = load();
+  constexpr std::array<std::string_view, 16> kPieces{
+      "word", "Word", "\n", "\n\n",      "\r\n",     " ",          "  ",      "\t",
+      "1",    ".",    "'s", "e\xCC\x81", "\xCC\x81", "<|im_end|>", "<think>", "\n/A"};
+  std::mt19937 random(7);
+  const auto below = [&random](std::size_t limit) { return random() % limit; };
+  std::string text;
+  for (int round = 0; round < 200; ++round) {
+    for (int i = 0; i < 400; ++i) {
+      text += kPieces[below(kPieces.size())];
+    }
+    if (round % 5 == 4) {  // where pieces begin: characters stay whole
+      const std::size_t newline = text.find('\n', below(text.size()));
+      text.erase(newline == std::string::npos ? 0 : newline);
+    }
+    const std::size_t range = text.find('\n', below(text.size() + 1));
+    PromptText prompt{.text = text, .literal_ranges = {}, .owner = round % 3 == 0 ? "a" : "b"};
+    if (range != std::string::npos) {
+      prompt.literal_ranges.emplace_back(range, text.size());
+    }
+    const auto remembered = tokenizer.encode(prompt);
+    prompt.owner.reset();
+    ASSERT_EQ(*remembered, *tokenizer.encode(prompt)) << text;
   }
 }
 

@@ -63,6 +63,19 @@ def test_encodes_as_hugging_face(tool, reference, texts):
         assert tool.ask("encode", text=text)["ids"] == encode(reference, text), repr(text)
 
 
+def test_what_is_remembered_does_not_show(tool, reference, texts):
+    """Long texts that begin alike, and come again: cut between lines, parts found and not found."""
+    rng = random.Random(SEED)
+    said = ""
+    for text in texts:
+        said += rng.choice(["\n", "\n\n", " \n", "\r\n", " ", ""]) + text
+        if len(said) > 20_000:
+            cut = said[:rng.randrange(len(said))] + rng.choice(["", "\nA", "e\u0301"])
+            for long in (said, cut, said):
+                assert tool.ask("encode_owned", text=long)["ids"] == encode(reference, long), repr(long)
+            said = said[:rng.randrange(4000)] if rng.random() < 0.5 else ""
+
+
 def test_literal_encodes_as_hugging_face_without_control_tokens(tool, reference_without_controls, texts):
     for text in texts[::3]:
         assert tool.ask("encode_literal", text=text)["ids"] == encode(reference_without_controls, text), repr(text)

@@ -5,6 +5,7 @@
 //
 //   {"op": "encode", "text": T}                     -> {"ids": [...]}
 //   {"op": "encode_literal", "text": T}             -> {"ids": [...]}
+//   {"op": "encode_owned", "text": T}               -> {"ids": [...]}
 //   {"op": "decode", "ids": [...], "skip": bool}    -> {"text": T, "streamed": T}
 //   {"op": "render", "variables_json": JSON text}   -> {"text": T, "literal": [[b, e]...], "ids":
 //   [...]} any of them                                     -> {"error": code, "message": M}
@@ -77,6 +78,11 @@ json::object answer(const sluice::Tokenizer& tokenizer, const sluice::ChatTempla
     const auto control =
         op == "encode" ? sluice::ControlTokens::parse : sluice::ControlTokens::literal;
     return encode(tokenizer, request.at("text").as_string(), control);
+  }
+  if (op == "encode_owned") {
+    const std::string text = json::value_to<std::string>(request.at("text"));
+    const auto ids = tokenizer.encode({.text = text, .literal_ranges = {}, .owner = ""});
+    return ids ? json::object{{"ids", ids_to_json(*ids)}} : to_json(ids.error());
   }
   if (op == "decode") {
     return decode(tokenizer, request);

@@ -89,6 +89,7 @@ Result<VisionText> VisionText::make(const PromptText& prompt, std::span<const Pr
     result.changes_.push_back(change);
   }
   result.prompt_.text += text.substr(done);
+  result.prompt_.owner = prompt.owner;
   result.prompt_.literal_ranges = prompt.literal_ranges;
   for (auto& [begin, end] : result.prompt_.literal_ranges) {
     begin = result.moved(begin);

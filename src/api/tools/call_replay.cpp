@@ -36,7 +36,9 @@ std::vector<Span> find_calls(const PromptText& prompt) {
 }
 
 PromptText part_of(const PromptText& prompt, Span span) {
-  PromptText part{prompt.text.substr(span.begin, span.end - span.begin), {}};
+  PromptText part{.text = prompt.text.substr(span.begin, span.end - span.begin),
+                  .literal_ranges = {},
+                  .owner = prompt.owner};
   for (const auto& [begin, end] : prompt.literal_ranges) {
     if (begin < span.end && span.begin < end) {
       part.literal_ranges.emplace_back(std::max(begin, span.begin) - span.begin,
