@@ -138,7 +138,7 @@ void add_stable_positions(const std::vector<std::int64_t>& positions, Request& r
 ApiResult<EncodedChat> encode_chat(const Backend& backend, const HttpRequest& http,
                                    const ChatRequest& request, const std::string& param) {
   const Tokenizer& tokenizer = backend.model->tokenizer;
-  auto media = backend.media->open(request.media);
+  auto media = backend.media->open(request.media, http.gone.get());
   if (!media) {
     return std::unexpected(std::move(media).error());
   }
@@ -156,6 +156,7 @@ ApiResult<EncodedChat> encode_chat(const Backend& backend, const HttpRequest& ht
     return std::unexpected(prompt_error(prompt.error(), param));
   }
   ShownPrompt shown{.text = std::move(prompt->text)};
+  shown.text.owner = cache_owner(backend, request.generation, http);
   if (!media->empty()) {
     auto vision = VisionText::make(shown.text, prompts_of(*media));
     if (!vision) {

@@ -17,10 +17,13 @@ namespace {
 
 // Appends the tokens of a text; `param` names the field it came from.
 std::optional<ApiError> append_text(const Backend& backend, const CompletionRequest& request,
-                                    const std::string& text, const char* param,
-                                    std::vector<TokenId>& token_ids) {
-  const auto ids = backend.model->tokenizer.encode(
-      text, request.parse_special ? ControlTokens::parse : ControlTokens::literal);
+                                    const std::string& owner, const std::string& text,
+                                    const char* param, std::vector<TokenId>& token_ids) {
+  PromptText prompt{.text = text, .literal_ranges = {}, .owner = owner};
+  if (!request.parse_special) {
+    prompt.literal_ranges.emplace_back(0, text.size());
+  }
+  const auto ids = backend.model->tokenizer.encode(prompt);
   if (!ids) {
     return prompt_error(ids.error(), param);
   }
@@ -30,7 +33,8 @@ std::optional<ApiError> append_text(const Backend& backend, const CompletionRequ
 
 ApiResult<std::vector<TokenId>> encode_prompt(const Backend& backend,
                                               const CompletionRequest& request,
-                                              const CompletionPrompt& prompt) {
+                                              const CompletionPrompt& prompt,
+                                              const HttpRequest& http) {
   if (const auto* ids = std::get_if<std::vector<TokenId>>(&prompt)) {
     return *ids;
   }
@@ -44,13 +48,15 @@ ApiResult<std::vector<TokenId>> encode_prompt(const Backend& backend,
   if (request.suffix) {
     token_ids.push_back(middle->prefix);
   }
+  const std::string owner = cache_owner(backend, request.generation, http);
   const std::string& text = std::get<std::string>(prompt);
-  if (const auto error = append_text(backend, request, text, "prompt", token_ids)) {
+  if (const auto error = append_text(backend, request, owner, text, "prompt", token_ids)) {
     return std::unexpected(*error);
   }
   if (request.suffix) {
     token_ids.push_back(middle->suffix);
-    if (const auto error = append_text(backend, request, *request.suffix, "suffix", token_ids)) {
+    if (const auto error =
+            append_text(backend, request, owner, *request.suffix, "suffix", token_ids)) {
       return std::unexpected(*error);
     }
     token_ids.push_back(middle->middle);
@@ -106,7 +112,7 @@ CompletionText text_of(const Backend& backend, const CompletionRequest& request,
 std::optional<ApiError> add_prompt(const Backend& backend, const CompletionRequest& request,
                                    const CompletionPrompt& prompt, const HttpRequest& http,
                                    GenerationPlan& plan, CompletionReplyOptions& options) {
-  const auto token_ids = encode_prompt(backend, request, prompt);
+  const auto token_ids = encode_prompt(backend, request, prompt, http);
   if (!token_ids) {
     return token_ids.error();
   }

@@ -207,7 +207,12 @@ HttpResponse openai_error_response(const ApiError& error) {
 }
 
 ApiError prompt_error(const Error& error, std::string param) {
-  return map_error(error, std::move(param), ApiErrorKind::context_length_exceeded);
+  ApiError mapped = map_error(error, std::move(param), ApiErrorKind::context_length_exceeded);
+  if (mapped.kind == ApiErrorKind::context_length_exceeded) {
+    // Agents shorten a conversation when they read these words.
+    mapped.message = "prompt is too long: " + mapped.message;
+  }
+  return mapped;
 }
 
 ApiError submit_error(const Error& error) {

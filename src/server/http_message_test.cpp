@@ -82,6 +82,7 @@ TEST(ErrorMap, ALostThreadIsNamedToItsClient) {
 TEST(ErrorMap, OnlyAFullQueueIsWorthAnotherTry) {
   const Error exhausted{ErrorCode::resource_exhausted, "too much", "messages"};
   EXPECT_EQ(prompt_error(exhausted, "messages").kind, ApiErrorKind::context_length_exceeded);
+  EXPECT_EQ(prompt_error(exhausted, "messages").message, "prompt is too long: too much");
   EXPECT_EQ(submit_error(exhausted).kind, ApiErrorKind::queue_full);
 }
 

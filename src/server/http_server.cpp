@@ -47,7 +47,7 @@ class HttpServer::Impl {
         grammars_(model.tokenizer, model.generation.eos_token_ids,
                   [this](double seconds) { metrics_.grammar_compiled(seconds); }),
         plans_({.bytes_max = std::max(config.body_bytes_total, config.body_bytes_max)}),
-        media_(config_.media, model.vision, plans_.stopping()),
+        media_(config_.media, model.vision, plans_),
         io_(std::max(config.threads, 1)),
         acceptor_(asio::make_strand(io_)),
         accept_pause_(acceptor_.get_executor()),

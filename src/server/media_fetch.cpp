@@ -115,7 +115,7 @@ class Hop {
     start([&outcome](const error_code& error, const auto&...) { outcome = error; });
     io_.restart();
     while (!outcome) {
-      const bool stopped = rules_.stop != nullptr && rules_.stop->load();
+      const bool stopped = rules_.gives_up && rules_.gives_up();
       const auto left = deadline_ - steady_clock::now();
       if (stopped || left <= steady_clock::duration::zero()) {
         error_code ignored;
@@ -123,7 +123,7 @@ class Hop {
         resolver_.cancel();
         io_.run();  // of a name that is being resolved: until the system gives up
         return fail(stopped ? ErrorCode::cancelled : ErrorCode::deadline,
-                    stopped ? "the server is shutting down"
+                    stopped ? "nobody waits for it any more"
                             : fmt::format("{} took more than {} ms", target_.host,
                                           rules_.time_max.count()));
       }

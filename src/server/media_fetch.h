@@ -9,7 +9,6 @@
 // Thread rule: any thread; blocks it.
 #pragma once
 
-#include <atomic>
 #include <boost/asio/ip/address.hpp>
 #include <chrono>
 #include <cstddef>
@@ -31,7 +30,7 @@ struct FetchRules {
   std::span<const std::string> domains = {};  // host names, in any case
   std::size_t bytes_max = 0;
   std::chrono::milliseconds time_max = kFetchSecondsMax;
-  const std::atomic<bool>* stop = nullptr;  // set: give up
+  std::function<bool()> gives_up = {};  // looked at every 100 ms
   // For tests: other name servers, other networks.
   std::function<bool(const boost::asio::ip::address&)> may_dial = is_public_address;
   std::function<std::vector<boost::asio::ip::address>(const std::string& host)> resolve = {};

@@ -124,7 +124,7 @@ TEST_F(MediaFetchTest, LimitsOfBytesAndTime) {
   rules_.time_max = std::chrono::milliseconds(200);
   EXPECT_EQ(fetch(url("/silent")), error(ErrorCode::deadline));
   const std::atomic<bool> stop{true};
-  rules_.stop = &stop;
+  rules_.gives_up = [&stop] { return stop.load(); };
   EXPECT_EQ(fetch(url("/exact")), error(ErrorCode::cancelled));
 }
 

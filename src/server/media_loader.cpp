@@ -41,10 +41,9 @@ std::unexpected<ApiError> media_error(const MediaSource& source, const Error& er
                   source.path);
 }
 
-// Of reading the bytes: what is not supported there is a place that may not be read from.
-std::unexpected<ApiError> reading_error(const MediaSource& source, const Error& error,
-                                        bool elsewhere) {
-  if (elsewhere && error.code == ErrorCode::unsupported) {
+// Of a place that may not be read from.
+std::unexpected<ApiError> place_error(const MediaSource& source, const Error& error) {
+  if (error.code == ErrorCode::unsupported) {
     return api_fail(ApiErrorKind::media_url_not_allowed,
                     fmt::format("{}: {}", source.path, error.message), source.path);
   }
@@ -70,7 +69,12 @@ bool is_file_url(std::string_view text) {
 
 }  // namespace
 
-ApiResult<std::vector<OpenedMedia>> MediaLoader::open(std::span<const MediaSource> sources) const {
+GivesUp MediaLoader::gives_up(const std::atomic<bool>* gone) const {
+  return [this, gone] { return pool_.stopping().load() || (gone != nullptr && gone->load()); };
+}
+
+ApiResult<std::vector<OpenedMedia>> MediaLoader::open(std::span<const MediaSource> sources,
+                                                      const std::atomic<bool>* gone) const {
   std::vector<OpenedMedia> opened;
   if (sources.empty()) {
     return opened;
@@ -93,7 +97,7 @@ ApiResult<std::vector<OpenedMedia>> MediaLoader::open(std::span<const MediaSourc
                                   config_.items_max),
                       source.path);
     }
-    auto one = open_one(source, bytes_left);
+    auto one = open_one(source, bytes_left, gives_up(gone));
     if (!one) {
       return std::unexpected(std::move(one).error());
     }
@@ -115,9 +119,6 @@ ApiResult<std::vector<OpenedMedia>> MediaLoader::open(std::span<const MediaSourc
 
 ApiResult<std::vector<std::shared_ptr<const VisionInput>>> MediaLoader::decode(
     std::span<const OpenedMedia> media, const std::atomic<bool>* gone) const {
-  const GivesUp gives_up = [this, gone] {
-    return stop_.load() || (gone != nullptr && gone->load());
-  };
   std::vector<std::shared_ptr<const VisionInput>> inputs;
   const std::size_t bytes = decoded_bytes(media);
   if (bytes > decoded_.bytes_max()) {
@@ -135,7 +136,7 @@ ApiResult<std::vector<std::shared_ptr<const VisionInput>>> MediaLoader::decode(
                     "");
   }
   for (const OpenedMedia& one : media) {
-    auto decoded = decode_one(one, gives_up);
+    auto decoded = decode_one(one, gives_up(gone));
     if (!decoded) {
       return media_error(one.source, decoded.error());
     }
@@ -146,14 +147,14 @@ ApiResult<std::vector<std::shared_ptr<const VisionInput>>> MediaLoader::decode(
   return inputs;
 }
 
-ApiResult<OpenedMedia> MediaLoader::open_one(const MediaSource& source,
-                                             std::size_t bytes_max) const {
+ApiResult<OpenedMedia> MediaLoader::open_one(const MediaSource& source, std::size_t bytes_max,
+                                             const GivesUp& gives_up) const {
   OpenedMedia media{.source = source, .files = {}, .video = {}, .prompt = {}};
   for (const auto& text : source.texts) {
-    auto bytes = read(*text, source, std::min(bytes_max, config_.picture.encoded_bytes_max));
+    const std::size_t file_bytes_max = std::min(bytes_max, config_.picture.encoded_bytes_max);
+    auto bytes = read(*text, source, file_bytes_max, gives_up);
     if (!bytes) {
-      const bool elsewhere = !source.base64_only && (is_web_url(*text) || is_file_url(*text));
-      return reading_error(source, bytes.error(), elsewhere);
+      return std::unexpected(std::move(bytes).error());
     }
     bytes_max -= bytes->size();
     media.files.push_back(std::move(*bytes));
@@ -164,23 +165,50 @@ ApiResult<OpenedMedia> MediaLoader::open_one(const MediaSource& source,
   return media;
 }
 
-Result<std::vector<std::byte>> MediaLoader::read(const std::string& text, const MediaSource& source,
-                                                 std::size_t bytes_max) const {
+ApiResult<std::vector<std::byte>> MediaLoader::read(const std::string& text,
+                                                    const MediaSource& source,
+                                                    std::size_t bytes_max,
+                                                    const GivesUp& gives_up) const {
   if (source.base64_only) {
-    return decode_base64(text, bytes_max);
+    auto bytes = decode_base64(text, bytes_max);
+    return bytes ? ApiResult<std::vector<std::byte>>(std::move(*bytes))
+                 : media_error(source, bytes.error());
   }
   if (is_web_url(text)) {
-    if (config_.domains.empty()) {
-      return fail(ErrorCode::unsupported,
-                  "this server fetches no URLs (--media-domains names hosts that it may ask): send "
-                  "the picture as a data: URI");
-    }
-    return fetch_media(text, {.domains = config_.domains, .bytes_max = bytes_max, .stop = &stop_});
+    return fetch(text, source, bytes_max, gives_up);
   }
   if (is_file_url(text)) {
-    return read_media_file(text, config_.root, bytes_max);
+    auto bytes = read_media_file(text, config_.root, bytes_max);
+    return bytes ? ApiResult<std::vector<std::byte>>(std::move(*bytes))
+                 : place_error(source, bytes.error());
   }
-  return std::move(SLUICE_TRY(read_embedded_media(text, bytes_max)).bytes);
+  auto media = read_embedded_media(text, bytes_max);
+  return media ? ApiResult<std::vector<std::byte>>(std::move(media->bytes))
+               : media_error(source, media.error());
+}
+
+ApiResult<std::vector<std::byte>> MediaLoader::fetch(const std::string& url,
+                                                     const MediaSource& source,
+                                                     std::size_t bytes_max,
+                                                     const GivesUp& gives_up) const {
+  if (config_.domains.empty()) {
+    return api_fail(ApiErrorKind::media_url_not_allowed,
+                    fmt::format("{}: this server fetches no URLs (--media-domains names hosts that "
+                                "it may ask): send the picture as a data: URI",
+                                source.path),
+                    source.path);
+  }
+  const PlanPool::Wait wait = pool_.begin_wait();
+  if (!wait) {
+    return api_fail(
+        ApiErrorKind::queue_full,
+        fmt::format("{}: too many pictures are being fetched; try again soon", source.path),
+        source.path);
+  }
+  auto bytes =
+      fetch_media(url, {.domains = config_.domains, .bytes_max = bytes_max, .gives_up = gives_up});
+  return bytes ? ApiResult<std::vector<std::byte>>(std::move(*bytes))
+               : place_error(source, bytes.error());
 }
 
 Result<void> MediaLoader::look_at(OpenedMedia& media) const {

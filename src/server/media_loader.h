@@ -23,6 +23,7 @@
 #include "request/vision_input.h"
 #include "server/decoded_budget.h"
 #include "server/media_config.h"
+#include "server/plan_pool.h"
 #include "server/served_model.h"
 
 namespace sluice {
@@ -38,23 +39,28 @@ struct OpenedMedia {
 
 class MediaLoader {
  public:
-  // `stop`, once set, ends what is being fetched. All must outlive the loader; vision is none where
-  // the model reads text only.
-  MediaLoader(const MediaConfig& config, const std::optional<VisionModel>& vision,
-              const std::atomic<bool>& stop)
-      : config_(config), vision_(vision), stop_(stop), decoded_(config.decoded_bytes_max) {}
+  // `pool` is where the calls come from; once it is stopping, they give up. All must outlive the
+  // loader; vision is none where the model reads text only.
+  MediaLoader(const MediaConfig& config, const std::optional<VisionModel>& vision, PlanPool& pool)
+      : config_(config), vision_(vision), pool_(pool), decoded_(config.decoded_bytes_max) {}
 
-  ApiResult<std::vector<OpenedMedia>> open(std::span<const MediaSource> sources) const;
+  // Gives up once `gone` (may be null) is set. Error queue_full: too many fetch something already.
+  ApiResult<std::vector<OpenedMedia>> open(std::span<const MediaSource> sources,
+                                           const std::atomic<bool>* gone) const;
 
-  // One input for each picture of the prompts, in their order; gives up once `gone` (may be null)
-  // is set. Error queue_full: those of other requests fill the memory there is for them.
+  // One input for each picture of the prompts, in their order; gives up like open(). Error
+  // queue_full: those of other requests fill the memory there is for them.
   ApiResult<std::vector<std::shared_ptr<const VisionInput>>> decode(
       std::span<const OpenedMedia> media, const std::atomic<bool>* gone) const;
 
  private:
-  ApiResult<OpenedMedia> open_one(const MediaSource& source, std::size_t bytes_max) const;
-  Result<std::vector<std::byte>> read(const std::string& text, const MediaSource& source,
-                                      std::size_t bytes_max) const;
+  GivesUp gives_up(const std::atomic<bool>* gone) const;
+  ApiResult<OpenedMedia> open_one(const MediaSource& source, std::size_t bytes_max,
+                                  const GivesUp& gives_up) const;
+  ApiResult<std::vector<std::byte>> read(const std::string& text, const MediaSource& source,
+                                         std::size_t bytes_max, const GivesUp& gives_up) const;
+  ApiResult<std::vector<std::byte>> fetch(const std::string& url, const MediaSource& source,
+                                          std::size_t bytes_max, const GivesUp& gives_up) const;
   Result<void> look_at(OpenedMedia& media) const;
   Result<VideoPlan> plan_file(const OpenedMedia& media) const;
   Result<PictureSize> frame_list_size(const OpenedMedia& media) const;
@@ -66,7 +72,7 @@ class MediaLoader {
 
   const MediaConfig& config_;
   const std::optional<VisionModel>& vision_;
-  const std::atomic<bool>& stop_;
+  PlanPool& pool_;
   const DecodedBudget decoded_;
 };
 

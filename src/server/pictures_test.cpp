@@ -234,14 +234,14 @@ TEST_F(PicturesTest, ArePinnedWithTheirPrompt) {
 TEST_F(PicturesTest, AreNotEnlargedBeyondWhatTheEncoderHasMemoryFor) {
   std::optional<VisionModel> vision = served().vision;
   vision->preprocessor.video.pixels_max = 1 << 18;  // as that of pictures
-  const std::atomic<bool> stop{false};
-  const MediaLoader loader(config_.media, vision, stop);
+  PlanPool pool({});
+  const MediaLoader loader(config_.media, vision, pool);
   const auto open = [&loader](const std::string& file) {
     MediaSource source;
     source.path = "url";
     source.texts = {std::make_shared<const std::string>(data_uri(file))};
     source.pixels_min = 1 << 18;
-    return loader.open(std::span(&source, 1));
+    return loader.open(std::span(&source, 1), nullptr);
   };
   EXPECT_TRUE(open(bmp_file(64, 64)));  // 512 x 512
   const auto beyond = open(bmp_file(64, 66));
@@ -283,17 +283,29 @@ TEST_F(PicturesTest, PixelsOfOneRequestHaveALimitBeforeTheyAreDecoded) {
 }
 
 TEST_F(PicturesTest, AreNotDecodedForAClientThatHasGone) {
-  const std::atomic<bool> stop{false};
-  const MediaLoader loader(config_.media, served().vision, stop);
+  PlanPool pool({});
+  const MediaLoader loader(config_.media, served().vision, pool);
   MediaSource source;
   source.path = "url";
   source.texts = {std::make_shared<const std::string>(small_uri())};
-  const auto opened = loader.open(std::span(&source, 1));
+  const auto opened = loader.open(std::span(&source, 1), nullptr);
   ASSERT_TRUE(opened);
   std::atomic<bool> gone{false};
   EXPECT_TRUE(loader.decode(*opened, &gone));
   gone = true;
   EXPECT_EQ(loader.decode(*opened, &gone).error().kind, ApiErrorKind::not_ready);
+}
+
+TEST_F(PicturesTest, NotTooManyAreFetchedAtOnce) {
+  config_.media.domains = {"pictures.test"};
+  PlanPool pool({.waits_max = 0});
+  const MediaLoader loader(config_.media, served().vision, pool);
+  MediaSource source;
+  source.path = "url";
+  source.texts = {std::make_shared<const std::string>("http://pictures.test/a.png")};
+  const auto opened = loader.open(std::span(&source, 1), nullptr);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().kind, ApiErrorKind::queue_full);
 }
 
 TEST_F(PicturesTest, WhatIsWrongNamesTheField) {

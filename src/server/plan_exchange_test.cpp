@@ -9,9 +9,10 @@
 namespace sluice {
 namespace {
 
-// Takes half a second to encode.
+// Takes half a second to encode: never the same text, which would be remembered.
 std::string long_chat() {
-  std::string text;
+  static int calls = 0;
+  std::string text = std::to_string(++calls);
   while (text.size() < (std::size_t{1} << 20)) {
     text += "words and more words ";
   }
@@ -72,7 +73,7 @@ TEST(PlanPool, HasRoomForSoManyTasksAndBytes) {
   const std::shared_future<void> gone = go.get_future().share();
   std::atomic<int> done{0};
   {
-    PlanPool pool({.threads = 1, .tasks_max = 3, .bytes_max = 10});
+    PlanPool pool({.tasks_at_once = 1, .tasks_max = 3, .bytes_max = 10});
     const auto task = [gone, &done] {
       gone.wait();
       done.fetch_add(1);
@@ -86,6 +87,36 @@ TEST(PlanPool, HasRoomForSoManyTasksAndBytes) {
     go.set_value();
   }
   EXPECT_EQ(done.load(), 3);
+}
+
+// One task at a time, two that wait: they hold up nobody but a third that wants to wait.
+TEST(PlanPool, ATaskThatWaitsLetsAnotherOneRun) {
+  std::promise<void> go;
+  const std::shared_future<void> gone = go.get_future().share();
+  std::promise<void> both_wait;
+  std::atomic<int> waiting{0};
+  std::promise<bool> third_waits;
+  std::atomic<int> done{0};
+  {
+    PlanPool pool({.tasks_at_once = 1, .waits_max = 2});
+    for (int i = 0; i < 2; ++i) {
+      pool.post(0, [&] {
+        const PlanPool::Wait wait = pool.begin_wait();
+        EXPECT_TRUE(wait);
+        if (waiting.fetch_add(1) == 1) {
+          both_wait.set_value();
+        }
+        gone.wait();
+        done.fetch_add(1);
+      });
+    }
+    both_wait.get_future().wait();
+    pool.post(0, [&] { third_waits.set_value(pool.begin_wait() != nullptr); });
+    EXPECT_FALSE(third_waits.get_future().get());
+    EXPECT_EQ(done.load(), 0);
+    go.set_value();
+  }
+  EXPECT_EQ(done.load(), 2);
 }
 
 }  // namespace
