@@ -67,4 +67,39 @@ constexpr float f8_e4m3_to_float(std::uint8_t x) {
   return std::bit_cast<float>(sign | ((exponent + 120) << 23) | (mantissa << 20));
 }
 
+// The values of all codes: a look-up is faster than the function.
+struct F8E4m3Values {
+  float of[256];
+};
+inline constexpr F8E4m3Values kF8E4m3Values = [] {
+  F8E4m3Values values{};
+  for (unsigned code = 0; code < 256; ++code) {
+    values.of[code] = f8_e4m3_to_float(static_cast<std::uint8_t>(code));
+  }
+  return values;
+}();
+
+inline constexpr float kF8E4m3Max = 448.0F;
+
+// Larger magnitudes, infinities among them, become +-448; only NaN becomes a NaN code.
+constexpr std::uint8_t float_to_f8_e4m3(float x) {
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  const std::uint32_t sign = bits >> 24 & 0x80U;
+  const std::uint32_t magnitude = bits & 0x7fffffffU;
+  std::uint32_t code = 0x7e;
+  if (magnitude > 0x7f800000U) {
+    code = 0x7f;
+  } else if (magnitude >= 0x3c800000U) {  // 2^-6, the smallest normal value
+    const std::uint32_t rounded = (magnitude + 0x7ffffU + (magnitude >> 20 & 1U)) >> 20;
+    code = rounded - (120U << 3) < code ? rounded - (120U << 3) : code;
+  } else {  // a multiple of 2^-9
+    const std::uint32_t significand = (magnitude & 0x7fffffU) | 0x800000U;
+    const std::uint32_t shift = 141U - (magnitude >> 23);
+    code = shift > 24
+               ? 0
+               : (significand + (1U << (shift - 1)) - 1 + (significand >> shift & 1U)) >> shift;
+  }
+  return static_cast<std::uint8_t>(sign | code);
+}
+
 }  // namespace sluice

@@ -75,6 +75,39 @@ TEST(ScalarTest, EveryF8HasItsValue) {
   EXPECT_EQ(f8_e4m3_to_float(0x7e), 448.0F);
 }
 
+// Every code is what its value rounds to; between neighbours the nearer one, at the middle the
+// even.
+TEST(ScalarTest, F8RoundsToNearestEven) {
+  for (std::uint32_t code = 0; code < 0x7e; ++code) {
+    const float value = kF8E4m3Values.of[code];
+    const float next = kF8E4m3Values.of[code + 1];
+    const float middle = (value + next) / 2;  // exact
+    const std::uint32_t even = code + code % 2;
+    for (const std::uint32_t sign : {0x00U, 0x80U}) {
+      const auto rounded = [&](float x) {
+        return std::uint32_t{float_to_f8_e4m3(sign == 0 ? x : -x)};
+      };
+      EXPECT_EQ(rounded(value), sign | code);
+      EXPECT_EQ(rounded(middle), sign | even);
+      EXPECT_EQ(rounded(std::nextafter(middle, 0.0F)), sign | code);
+      EXPECT_EQ(rounded(std::nextafter(middle, next)), sign | (code + 1));
+    }
+  }
+}
+
+TEST(ScalarTest, F8SaturatesAndKeepsNan) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const float x : {448.0F, 448.1F, 464.0F, 480.0F, 1e38F, infinity}) {
+    EXPECT_EQ(float_to_f8_e4m3(x), 0x7e) << x;
+    EXPECT_EQ(float_to_f8_e4m3(-x), 0xfe) << x;
+  }
+  for (const float x : {0.0F, 0x1p-149F, 0x1p-126F, 0x1p-40F, 0x1p-10F}) {
+    EXPECT_EQ(float_to_f8_e4m3(x), 0x00) << x;
+    EXPECT_EQ(float_to_f8_e4m3(-x), 0x80) << x;
+  }
+  EXPECT_EQ(float_to_f8_e4m3(std::numeric_limits<float>::quiet_NaN()) & 0x7f, 0x7f);
+}
+
 TEST(ShapeTest, PrintsAndCounts) {
   EXPECT_EQ(to_string(Shape{3, 4}), "[3, 4]");
   EXPECT_EQ(to_string(Shape{}), "[]");
