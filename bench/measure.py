@@ -33,7 +33,7 @@ def steps(out):
     made["gemm"] = [*KERNELS, "--benchmark_filter=^gemm_"]
     made["mixers"] = [*KERNELS, "--benchmark_filter=^gated_"]
     made["pictures"] = [*KERNELS, "--benchmark_filter=^vision_encoder/"]
-    for preset in ("bf16", "int8", "int4"):
+    for preset in ("bf16", "fp8", "int8", "int4"):
         made[f"0.8b-{preset}"] = [*SLUICE, "bench", "--preset", preset, *WHOLE, "--json"]
     made["4b-int4"] = [*SLUICE, "bench", "--shape", "qwen3.5-4b", "--preset", "int4", *SHORT, "--json"]
     made["27b-int4"] = [*SLUICE, "bench", "--shape", "qwen3.6-27b", "--preset", "int4", "--prefill", 512, "--decode", 0,

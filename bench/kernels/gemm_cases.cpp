@@ -45,18 +45,18 @@ class WeightShelf {
 
  private:
   void fill(const Projection& projection, Machine& machine) {
+    const std::int64_t at_once = kernels::rows_packed_at_once(projection.format);
     const std::vector<bf16_t> rows =
-        random_bf16(static_cast<std::size_t>(kernels::kPanelColumns * projection.k), 0.02F, 1);
+        random_bf16(static_cast<std::size_t>(at_once * projection.k), 0.02F, 1);
     for (std::int64_t i = machine.cold_copies(projection.bytes()); i > 0; --i) {
       Result<ops::PackedLinear> packed =
           ops::PackedLinear::allocate(projection.format, projection.n, projection.k);
       SLUICE_CHECK(packed.has_value());
-      machine.pool().for_ranges(
-          projection.n, kernels::kPanelColumns, [&](std::int64_t begin, std::int64_t end) {
-            for (std::int64_t row = begin; row < end; row += kernels::kPanelColumns) {
-              packed->set_rows(row, std::min(kernels::kPanelColumns, end - row), rows.data());
-            }
-          });
+      machine.pool().for_ranges(projection.n, at_once, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t row = begin; row < end; row += at_once) {
+          packed->set_rows(row, std::min(at_once, end - row), {.values = rows.data()});
+        }
+      });
       copies_.push_back(std::move(*packed));
     }
   }

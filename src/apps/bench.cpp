@@ -146,7 +146,7 @@ Result<void> check_weights_fit(const BenchOptions& options, const ModelConfig& c
   const WeightPreset preset = options.runtime.preset.value_or(WeightPreset::bf16);
   std::int64_t bytes = weight_bytes(config, preset).text;
   // The embedding is read where it lies. A tied bf16 head is its only copy in the sum.
-  if (!config.tie_word_embeddings || preset != WeightPreset::bf16) {
+  if (!config.tie_word_embeddings || has_integer_weights(preset)) {
     bytes -= config.vocab_size * config.hidden_size * static_cast<std::int64_t>(sizeof(bf16_t));
   }
   const auto lack = lack_of_memory(static_cast<std::size_t>(bytes));

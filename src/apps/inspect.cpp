@@ -136,13 +136,11 @@ Result<void> print_memory(const ModelConfig& config, std::int64_t sequences) {
                                               .with_vision = with_vision}));
       fmt::print("{:>12}", format_bytes_of(estimate.total_bytes()));
     }
-    fmt::print("{}\n", is_runnable(preset) ? "  runs" : "");
+    fmt::print("\n");
   }
-  fmt::print(
-      "  KV {} per token; state {} per sequence. Presets that do not run yet tell what the size\n"
-      "  would be.\n",
-      format_bytes_of(kv_bytes_per_token(config)),
-      format_bytes_of(recurrent_state_bytes(config) + conv_state_bytes(config)));
+  fmt::print("  KV {} per token; state {} per sequence.\n",
+             format_bytes_of(kv_bytes_per_token(config)),
+             format_bytes_of(recurrent_state_bytes(config) + conv_state_bytes(config)));
   return {};
 }
 

@@ -135,9 +135,7 @@ void check_number(CLI::Option& option, Limits<double> limits) {
 void add_preset_option(CLI::App& command, std::optional<WeightPreset>& preset) {
   std::vector<std::string> names;
   for (const WeightPreset known : kWeightPresets) {
-    if (is_runnable(known)) {
-      names.emplace_back(to_string(known));
-    }
+    names.emplace_back(to_string(known));
   }
   command
       .add_option_function<std::string>(

@@ -17,13 +17,13 @@
 
 namespace sluice::kernels {
 
-// out[m, n] = a[m, k] . w[n, k]^T for the panels [panel_begin, panel_end) of packed w.
+// out[m, n] = a[m, k] . w[n, k]^T for the panels [panel_begin, panel_end) of w in bf16 or fp8.
 // Order of one output: steps of 32 k ascending; per step one FMA chain over even k and one over odd
 // k, both from zero; acc += even + odd (what AMX TDPBF16PS computes). With k_slices = 4 the steps
 // are cut into 4 equal runs, each summed from zero, result (0 + 1) + (2 + 3).
 struct GemmArgs {
-  const bf16_t* a;  // in tiles: row_tiles_elements(m, k)
-  const bf16_t* w;
+  const bf16_t* a;     // in tiles: row_tiles_elements(m, k)
+  const std::byte* w;  // kernels/weight_format.h, 64-byte aligned
   float* out;
   std::int64_t out_stride;
   std::int64_t m;
@@ -140,6 +140,7 @@ struct KernelTable {
   const char* name;  // "ref", "avx2", "avx512", "amx"
 
   void (*gemm_bf16)(const GemmArgs&) noexcept;
+  void (*gemm_fp8)(const GemmArgs&) noexcept;
   void (*gemm_int8)(const IntGemmArgs&) noexcept;
   void (*gemm_int4)(const IntGemmArgs&) noexcept;
   void (*quantise_row)(const QuantiseRowArgs&) noexcept;

@@ -43,34 +43,35 @@ TEST_P(KernelTest, GemmEqualsReference) {
       {40, 600, 544, 1, Values::wide},   {34, 280, 2176, 4, Values::wide},
   };
   for (const GemmCase& c : cases) {
-    Random random(static_cast<std::uint64_t>(c.m * 1000 + c.k));
-    const std::vector<bf16_t> a = random.row_tiles(c.m, c.k, c.values);
-    const std::vector<bf16_t> w = random.packed(c.n, c.k, c.values);
-    const std::int64_t panels = pad32(c.n) / kPanelColumns;
-    const auto run = [&](const KernelTable& table, std::int64_t at_once, std::vector<float>& out) {
-      out.assign(static_cast<std::size_t>(c.m * c.n) + 16, kCanary);
-      GemmArgs args{.a = a.data(),
-                    .w = w.data(),
-                    .out = out.data(),
-                    .out_stride = c.n,
-                    .m = c.m,
-                    .n = c.n,
-                    .k_steps = pad32(c.k) / kStepK,
-                    .k_slices = c.slices,
-                    .panel_begin = 0,
-                    .panel_end = panels};
-      for (std::int64_t panel = 0; panel < panels; panel += at_once) {
-        args.panel_begin = panel;
-        args.panel_end = std::min(panels, panel + at_once);
-        table.gemm_bf16(args);
+    for (const WeightFormat format : kFloatFormats) {
+      Random random(static_cast<std::uint64_t>(c.m * 1000 + c.k));
+      const std::vector<bf16_t> a = random.row_tiles(c.m, c.k, c.values);
+      const AlignedBuffer w = pack(format, random.bf16s(c.n * c.k, c.values), c.n, c.k);
+      const std::int64_t panels = pad32(c.n) / kPanelColumns;
+      const auto run = [&](const KernelTable& table, std::int64_t at_once) {
+        std::vector<float> out(static_cast<std::size_t>(c.m * c.n) + 16, kCanary);
+        GemmArgs args{.a = a.data(),
+                      .w = w.data(),
+                      .out = out.data(),
+                      .out_stride = c.n,
+                      .m = c.m,
+                      .n = c.n,
+                      .k_steps = pad32(c.k) / kStepK,
+                      .k_slices = c.slices,
+                      .panel_begin = 0,
+                      .panel_end = panels};
+        for (std::int64_t panel = 0; panel < panels; panel += at_once) {
+          args.panel_begin = panel;
+          args.panel_end = std::min(panels, panel + at_once);
+          gemm(table, format, args);
+        }
+        return out;
+      };
+      const std::vector<float> expected = run(ref::table(), panels);
+      for (const std::int64_t at_once : {std::int64_t{3}, panels}) {  // any split of the columns
+        EXPECT_EQ(differences(expected, run(fast(), at_once)), 0)
+            << to_string(format) << ' ' << c.m << " x " << c.n << " x " << c.k;
       }
-    };
-    std::vector<float> expected;
-    std::vector<float> got;
-    run(ref::table(), panels, expected);
-    for (const std::int64_t at_once : {std::int64_t{3}, panels}) {  // any split of the columns
-      run(fast(), at_once, got);
-      EXPECT_EQ(differences(expected, got), 0) << c.m << " x " << c.n << " x " << c.k;
     }
   }
 }
@@ -285,8 +286,7 @@ TEST(ReferenceTest, GemmIsWithinTheRoundingBound) {
   Random random(3);
   const std::vector<bf16_t> a = random.bf16s(kK, Values::normal);
   const std::vector<bf16_t> w = random.bf16s(kK, Values::normal);
-  std::vector<bf16_t> packed(static_cast<std::size_t>(packed_elements(1, kK)), 0);
-  pack_rows(w.data(), 0, 1, kK, packed.data());
+  const AlignedBuffer packed = pack(WeightFormat::bf16, w, 1, kK);
   std::vector<bf16_t> tiles(static_cast<std::size_t>(row_tiles_elements(1, kK)), 0);
   tile_rows(a.data(), 1, kK / kStepK, tiles.data());
   for (const std::int64_t slices : {1, 4}) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/kernel_table.h"
+#include "platform/aligned_buffer.h"
 #include "tensor/scalar.h"
 
 namespace sluice::kernels {
@@ -80,16 +81,24 @@ class Random {
     }
     return tiles;
   }
-  std::vector<bf16_t> packed(std::int64_t n, std::int64_t k, Values values) {
-    const std::vector<bf16_t> w = bf16s(n * k, values);
-    std::vector<bf16_t> packed(static_cast<std::size_t>(packed_elements(n, k)), 0);
-    pack_rows(w.data(), 0, n, k, packed.data());
-    return packed;
-  }
 
  private:
   std::uint64_t state_;
 };
+
+inline AlignedBuffer pack(WeightFormat format, const std::vector<bf16_t>& w, std::int64_t n,
+                          std::int64_t k) {
+  AlignedBuffer packed =
+      *AlignedBuffer::allocate(static_cast<std::size_t>(packed_bytes(format, n, k)));
+  pack_weight_rows(format, {.values = w.data()}, 0, n, k, packed.data());
+  return packed;
+}
+
+// The product of a table for bf16 or fp8.
+inline void gemm(const KernelTable& table, WeightFormat format, const GemmArgs& args) {
+  (format == WeightFormat::bf16 ? table.gemm_bf16 : table.gemm_fp8)(args);
+}
+inline constexpr WeightFormat kFloatFormats[] = {WeightFormat::bf16, WeightFormat::fp8};
 
 // Elements whose bits differ; two NaNs count as equal (payloads are not part of the contract).
 template <typename T>

@@ -6,11 +6,12 @@
 #include <cstring>
 
 #include "kernels/kernel_table.h"
+#include "platform/float_mode.h"
 
 namespace sluice::kernels {
 namespace {
 
-constexpr std::array<std::string_view, kWeightFormats.size()> kNames{"bf16", "int8", "int4"};
+constexpr std::array<std::string_view, kWeightFormats.size()> kNames{"bf16", "fp8", "int8", "int4"};
 
 constexpr float kInt8Levels = 127.0F;
 constexpr float kInt4ScaleUnits = 120.0F;  // 8 levels on the long side x scale 15
@@ -29,6 +30,67 @@ float largest_magnitude(const bf16_t* w, std::int64_t k) {
   }
   const float magnitude = bf16_to_float(largest);
   return magnitude < kQuantisedMin ? 0.0F : magnitude;
+}
+
+// Up to 128 x 128 weights with one scale: where they begin and end.
+struct Fp8Block {
+  std::int64_t row;
+  std::int64_t rows;
+  std::int64_t k;
+  std::int64_t columns;
+};
+
+// A row of the block every `stride` codes.
+void put_fp8_block(const Fp8Block& block, const std::uint8_t* codes, std::int64_t stride,
+                   float scale, std::int64_t k, std::byte* packed) {
+  const std::int64_t steps = pad32(k) / kStepK;
+  for (std::int64_t r = 0; r < block.rows; ++r, codes += stride) {
+    const std::int64_t n = block.row + r;
+    std::byte* panel = packed + n / kPanelColumns * panel_bytes(WeightFormat::fp8, k);
+    std::memcpy(panel + block.k / kFp8BlockSize * 4, &scale, sizeof scale);
+    std::byte* column =
+        panel + scale_bytes(WeightFormat::fp8, k) + packed_index(n % kPanelColumns, block.k, steps);
+    for (std::int64_t i = 0; i < block.columns; ++i) {
+      column[packed_index(0, i, steps)] = static_cast<std::byte>(codes[i]);
+    }
+  }
+}
+
+// Rounds a block of w [.., k], whose first row is `w`; returns its scale.
+float quantise_fp8_block(const Fp8Block& block, const bf16_t* w, std::int64_t k,
+                         std::uint8_t (&codes)[kFp8BlockSize * kFp8BlockSize]) {
+  float largest = 0.0F;
+  for (std::int64_t r = 0; r < block.rows; ++r) {
+    largest = std::max(largest, largest_magnitude(w + r * k + block.k, block.columns));
+  }
+  const float scale = largest == 0.0F ? 1.0F : largest / kF8E4m3Max;
+  for (std::int64_t r = 0; r < block.rows; ++r) {
+    const bf16_t* row = w + r * k + block.k;
+    for (std::int64_t i = 0; i < block.columns; ++i) {
+      codes[r * kFp8BlockSize + i] = float_to_f8_e4m3(bf16_to_float(row[i]) / scale);
+    }
+  }
+  return scale;
+}
+
+void pack_fp8_rows(const WeightRows& w, std::int64_t row, std::int64_t rows, std::int64_t k,
+                   std::byte* packed) {
+  std::uint8_t codes[kFp8BlockSize * kFp8BlockSize];
+  for (std::int64_t r = 0; r < rows; r += kFp8BlockSize) {
+    for (std::int64_t i = 0; i < k; i += kFp8BlockSize) {
+      const Fp8Block block{.row = row + r,
+                           .rows = std::min(kFp8BlockSize, rows - r),
+                           .k = i,
+                           .columns = std::min(kFp8BlockSize, k - i)};
+      if (w.codes != nullptr) {
+        const float scale = w.scales[r / kFp8BlockSize * fp8_blocks(k) + i / kFp8BlockSize];
+        put_fp8_block(block, w.codes + r * k + i, k, scale, k, packed);
+      } else {
+        const float scale = quantise_fp8_block(block, w.values + r * k, k, codes);
+        put_fp8_block(block, codes, kFp8BlockSize, scale, k, packed);
+      }
+    }
+  }
 }
 
 void set_scale(std::byte* panel, std::int64_t n, float scale) {
@@ -147,31 +209,40 @@ std::optional<WeightFormat> weight_format_from_name(std::string_view name) {
   return std::nullopt;
 }
 
-void pack_weight_rows(WeightFormat format, const bf16_t* w, std::int64_t row, std::int64_t rows,
+void pack_weight_rows(WeightFormat format, const WeightRows& w, std::int64_t row, std::int64_t rows,
                       std::int64_t k, std::byte* packed) {
   if (format == WeightFormat::bf16) {
-    pack_rows(w, row, rows, k, reinterpret_cast<bf16_t*>(packed));
+    pack_rows(w.values, row, rows, k, reinterpret_cast<bf16_t*>(packed));
+    return;
+  }
+  if (format == WeightFormat::fp8) {
+    pack_fp8_rows(w, row, rows, k, packed);
     return;
   }
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::int64_t n = row + r;
     std::byte* panel = packed + n / kPanelColumns * panel_bytes(format, k);
     if (format == WeightFormat::int8) {
-      pack_int8_row(w + r * k, n, k, panel);
+      pack_int8_row(w.values + r * k, n, k, panel);
     } else {
-      pack_int4_row(w + r * k, n, k, panel);
+      pack_int4_row(w.values + r * k, n, k, panel);
     }
   }
 }
 
 void unpack_weight_row(WeightFormat format, const std::byte* packed, std::int64_t row,
                        std::int64_t k, float* w) {
+  const FlushDenormals float_mode;  // fp8_weight() wants it
   const std::byte* panel = packed + row / kPanelColumns * panel_bytes(format, k);
-  const std::byte* steps = panel + kPanelScaleBytes;
+  const std::byte* steps = panel + scale_bytes(format, k);
   for (std::int64_t i = 0; i < k; ++i) {
     if (format == WeightFormat::bf16) {
       const auto* elements = reinterpret_cast<const bf16_t*>(packed);
       w[i] = bf16_to_float(elements[packed_index(row, i, pad32(k) / kStepK)]);
+    } else if (format == WeightFormat::fp8) {
+      const std::byte code = steps[packed_index(row % kPanelColumns, i, pad32(k) / kStepK)];
+      w[i] =
+          bf16_to_float(fp8_weight(static_cast<std::uint8_t>(code), fp8_scale(panel, i / kStepK)));
     } else if (format == WeightFormat::int8) {
       const std::byte value = steps[i / kIntStepK * kIntStepBytes + int8_index(row, i)];
       w[i] = static_cast<float>(static_cast<std::int8_t>(value)) * get_scale(panel, row);

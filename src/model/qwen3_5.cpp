@@ -107,7 +107,7 @@ struct Activations {
         mlp(config, options.step_tokens_max, plan) {
     const std::int64_t rows = std::max(options.step_tokens_max, options.step_logit_rows_max);
     tiles.tiles = plan.take<bf16_t>(kernels::row_tiles_elements(rows, widest_input(config)));
-    if (options.preset != WeightPreset::bf16) {
+    if (has_integer_weights(*options.preset)) {
       tiles.quantised = plan.take<std::int8_t>(kernels::int_rows_bytes(rows, widest_input(config)));
       tiles.scales = plan.take<float>(rows);
     }

@@ -4,16 +4,11 @@
 #include <optional>
 #include <span>
 
+#include "weights/matrix_rows.h"
 #include "weights/packed_model.h"
 #include "weights/tensor_registry.h"
 
 namespace sluice {
-namespace {
-
-// Rows packed at a time by one worker: whole panels, small enough to stay in cache.
-constexpr std::int64_t kRowsPerBatch = kernels::kPanelColumns;
-
-}  // namespace
 
 WeightLoader::WeightLoader(const Checkpoint& checkpoint, WeightPreset preset, ThreadPool& pool,
                            const LoadProgress& progress, std::size_t bytes_total)
@@ -41,23 +36,22 @@ Result<ops::PackedLinear> WeightLoader::linear_rows(std::string_view name, std::
                 std::string(name));
   }
   const std::int64_t columns = element_count(tensor->shape) / tensor->shape[0];
-  ops::PackedLinear packed =
-      SLUICE_TRY(ops::PackedLinear::allocate(weight_format(preset_, name), row_count, columns));
+  const kernels::WeightFormat format = weight_format(preset_, name);
+  ops::PackedLinear packed = SLUICE_TRY(ops::PackedLinear::allocate(format, row_count, columns));
+  const std::int64_t at_once = kernels::rows_packed_at_once(format);
   std::mutex error_mutex;
   std::optional<Error> first_error;
-  pool_.for_ranges(row_count, kRowsPerBatch, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<bf16_t> batch(static_cast<std::size_t>(kRowsPerBatch * columns));
-    for (std::int64_t row = begin; row < end; row += kRowsPerBatch) {
-      const std::int64_t count = std::min(kRowsPerBatch, end - row);
-      const std::span<bf16_t> out(batch.data(), static_cast<std::size_t>(count * columns));
-      const Result<void> read =
-          read_matrix_rows_bf16(checkpoint_, name, row_begin + row, count, out);
+  pool_.for_ranges(row_count, at_once, [&](std::int64_t begin, std::int64_t end) {
+    MatrixRows batch(checkpoint_, name, format, columns);
+    for (std::int64_t row = begin; row < end; row += at_once) {
+      const std::int64_t count = std::min(at_once, end - row);
+      const Result<void> read = batch.read(row_begin + row, count);
       if (!read) {
         const std::scoped_lock lock(error_mutex);
         first_error = read.error();
         return;
       }
-      packed.set_rows(row, count, batch.data());
+      packed.set_rows(row, count, batch.rows());
     }
   });
   if (first_error) {

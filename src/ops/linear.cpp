@@ -16,22 +16,23 @@ std::int64_t panels_of(const PackedLinear& weight) {
   return ceil_div(weight.out_features(), kernels::kPanelColumns);
 }
 
-void multiply_bf16(const kernels::KernelTable& table, const bf16_t* tiles, std::int64_t rows,
-                   const LinearProduct& product, Reduction reduction, std::int64_t panel_begin,
-                   std::int64_t panel_end) {
+void multiply_float(const kernels::KernelTable& table, const bf16_t* tiles, std::int64_t rows,
+                    const LinearProduct& product, Reduction reduction, std::int64_t panel_begin,
+                    std::int64_t panel_end) {
   const PackedLinear& weight = *product.weight;
+  const auto gemm = weight.format() == WeightFormat::bf16 ? table.gemm_bf16 : table.gemm_fp8;
   const bool sliced =
       reduction == Reduction::row_parallel && weight.in_features() % (4 * kernels::kStepK) == 0;
-  table.gemm_bf16({.a = tiles,
-                   .w = reinterpret_cast<const bf16_t*>(weight.packed()),
-                   .out = product.out,
-                   .out_stride = weight.out_features(),
-                   .m = rows,
-                   .n = weight.out_features(),
-                   .k_steps = kernels::pad32(weight.in_features()) / kernels::kStepK,
-                   .k_slices = sliced ? 4 : 1,
-                   .panel_begin = panel_begin,
-                   .panel_end = panel_end});
+  gemm({.a = tiles,
+        .w = weight.packed(),
+        .out = product.out,
+        .out_stride = weight.out_features(),
+        .m = rows,
+        .n = weight.out_features(),
+        .k_steps = kernels::pad32(weight.in_features()) / kernels::kStepK,
+        .k_slices = sliced ? 4 : 1,
+        .panel_begin = panel_begin,
+        .panel_end = panel_end});
 }
 
 void multiply_integer(const kernels::KernelTable& table, const RowTiles& input, std::int64_t rows,
@@ -87,8 +88,11 @@ Result<PackedLinear> PackedLinear::view(WeightFormat format, std::int64_t out_fe
   return linear;
 }
 
-void PackedLinear::set_rows(std::int64_t row, std::int64_t count, const bf16_t* rows) {
+void PackedLinear::set_rows(std::int64_t row, std::int64_t count, const kernels::WeightRows& rows) {
+  const std::int64_t at_once = kernels::rows_packed_at_once(format_);
   SLUICE_DCHECK(view_ == nullptr);
+  SLUICE_DCHECK(row % at_once == 0);
+  SLUICE_DCHECK(count % at_once == 0 || row + count == out_features_);
   kernels::pack_weight_rows(format_, rows, row, count, in_features_, buffer_.data());
 }
 
@@ -152,7 +156,7 @@ void linear(const kernels::KernelTable& table, ThreadPool& pool, LinearInput& in
       if (kernels::is_integer(product.weight->format())) {
         multiply_integer(table, *quantised, input.rows(), product, from, to);
       } else {
-        multiply_bf16(table, tiles, input.rows(), product, reduction, from, to);
+        multiply_float(table, tiles, input.rows(), product, reduction, from, to);
       }
     }
   });

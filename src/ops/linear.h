@@ -30,8 +30,9 @@ class PackedLinear {
   static Result<PackedLinear> view(kernels::WeightFormat format, std::int64_t out_features,
                                    std::int64_t in_features, std::span<const std::byte> packed);
 
-  // Rows [row, row + count) of the weight, row-major bf16 [count, in_features]. Not for a view.
-  void set_rows(std::int64_t row, std::int64_t count, const bf16_t* rows);
+  // Rows [row, row + count) of the weight, in multiples of kernels::rows_packed_at_once() but for
+  // the last. Not for a view.
+  void set_rows(std::int64_t row, std::int64_t count, const kernels::WeightRows& rows);
 
   kernels::WeightFormat format() const { return format_; }
   std::int64_t out_features() const { return out_features_; }
@@ -64,7 +65,7 @@ struct RowTiles {
 };
 
 // Rows that several weights are multiplied with. Each form of them is made once, in `memory`, when
-// the first weight asks for it: `tiles` for bf16 weights, the others for integers.
+// the first weight asks for it: `tiles` for bf16 and fp8 weights, the others for integers.
 class LinearInput {
  public:
   // x: bf16 [rows][pad32(features)], padding zero.

@@ -37,10 +37,10 @@ struct Way {
   WeightFormat format;
   Reduction reduction;
 };
-constexpr Way kWays[] = {{WeightFormat::bf16, Reduction::whole},
-                         {WeightFormat::bf16, Reduction::row_parallel},
-                         {WeightFormat::int8, Reduction::whole},
-                         {WeightFormat::int4, Reduction::row_parallel}};
+constexpr Way kWays[] = {
+    {WeightFormat::bf16, Reduction::whole}, {WeightFormat::bf16, Reduction::row_parallel},
+    {WeightFormat::fp8, Reduction::whole},  {WeightFormat::fp8, Reduction::row_parallel},
+    {WeightFormat::int8, Reduction::whole}, {WeightFormat::int4, Reduction::row_parallel}};
 
 struct Problem {
   std::vector<bf16_t> x;
@@ -52,7 +52,8 @@ struct Problem {
         reduction(way.reduction) {
     kernels::Random random(11);
     x = random.bf16s(kRowsMax * kInputs, kernels::Values::normal);
-    weight.set_rows(0, kOutputs, random.bf16s(kOutputs * kInputs, kernels::Values::normal).data());
+    const std::vector<bf16_t> w = random.bf16s(kOutputs * kInputs, kernels::Values::normal);
+    weight.set_rows(0, kOutputs, {.values = w.data()});
   }
 
   // One element more than the result: nobody may touch it.
@@ -115,12 +116,12 @@ TEST_P(LinearTest, ProductsOfTheSameRowsDoNotSeeEachOther) {
     for (const auto& [format, outputs] : {std::pair{WeightFormat::int8, std::int64_t{70}},
                                           {WeightFormat::bf16, std::int64_t{5}},
                                           {WeightFormat::int4, std::int64_t{200}},
-                                          {WeightFormat::bf16, std::int64_t{64}}}) {
+                                          {WeightFormat::fp8, std::int64_t{150}}}) {
       const std::vector<float> canaries(static_cast<std::size_t>(kRows * outputs + 1), kCanary);
       parts.push_back(
           {PackedLinear::allocate(format, outputs, kInputs).value(), canaries, canaries});
-      parts.back().weight.set_rows(0, outputs,
-                                   random.bf16s(outputs * kInputs, kernels::Values::normal).data());
+      const std::vector<bf16_t> w = random.bf16s(outputs * kInputs, kernels::Values::normal);
+      parts.back().weight.set_rows(0, outputs, {.values = w.data()});
     }
     std::vector<LinearProduct> products;
     for (Part& part : parts) {

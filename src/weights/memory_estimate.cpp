@@ -35,10 +35,11 @@ std::vector<TensorSpec> specs_of(const ModelConfig& config) {
 std::int64_t narrow_bytes(const TensorSpec& spec, WeightPreset preset) {
   const std::int64_t out = spec.shape[0];
   const std::int64_t in = spec.shape[1];
-  if (preset == WeightPreset::fp8 || preset == WeightPreset::mlp_fp8) {
-    return out * in + ceil_div(out, kFp8BlockSize) * ceil_div(in, kFp8BlockSize) * kF32Bytes;
+  const kernels::WeightFormat format = weight_format(preset, spec.name);
+  if (format == kernels::WeightFormat::fp8) {
+    return out * in + kernels::fp8_blocks(out) * kernels::fp8_blocks(in) * kF32Bytes;
   }
-  if (weight_format(preset, spec.name) == kernels::WeightFormat::int4) {
+  if (format == kernels::WeightFormat::int4) {
     const std::int64_t groups = ceil_div(in, kernels::kInt4GroupK);
     return out * (ceil_div<std::int64_t>(in, 2) + groups + kF32Bytes);
   }
@@ -65,8 +66,7 @@ GroupSizes count_parameters(const ModelConfig& config) {
 
 GroupSizes weight_bytes(const ModelConfig& config, WeightPreset preset) {
   std::vector<TensorSpec> specs = specs_of(config);
-  if (config.tie_word_embeddings &&
-      (preset == WeightPreset::int8 || preset == WeightPreset::int4)) {
+  if (config.tie_word_embeddings && has_integer_weights(preset)) {
     specs.push_back({"lm_head.weight", {config.vocab_size, config.hidden_size}});
   }
   GroupSizes bytes;

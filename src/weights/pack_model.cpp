@@ -18,6 +18,7 @@
 #include "platform/aligned_buffer.h"
 #include "platform/atomic_directory.h"
 #include "platform/atomic_file.h"
+#include "weights/matrix_rows.h"
 #include "weights/packed_model.h"
 #include "weights/tensor_registry.h"
 
@@ -26,7 +27,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kRowsPerBatch = kernels::kPanelColumns;
 constexpr std::string_view kScaleSuffix = "_scale_inv";
 
 // Whatever says how the model reads and writes text, sees pictures and stops.
@@ -71,25 +71,24 @@ Result<AlignedBuffer> pack_tensor(const Checkpoint& checkpoint, ManifestTensor& 
   const std::int64_t rows = tensor.shape[0];
   const std::int64_t columns = tensor.shape[1];
   AlignedBuffer packed = SLUICE_TRY(AlignedBuffer::allocate(tensor.bytes));
-  const std::int64_t batches = (rows + kRowsPerBatch - 1) / kRowsPerBatch;
+  const std::int64_t at_once = kernels::rows_packed_at_once(*tensor.packed);
+  const std::int64_t batches = (rows + at_once - 1) / at_once;
   std::vector<SquareSums> sums(static_cast<std::size_t>(batches));
   std::mutex error_mutex;
   std::optional<Error> first_error;
   pool.for_ranges(batches, 1, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<bf16_t> buffer(static_cast<std::size_t>(kRowsPerBatch * columns));
+    MatrixRows source(checkpoint, tensor.name, *tensor.packed, columns);
     for (std::int64_t batch = begin; batch < end; ++batch) {
-      const std::int64_t row = batch * kRowsPerBatch;
-      const std::int64_t count = std::min(kRowsPerBatch, rows - row);
-      const std::span<bf16_t> values =
-          std::span(buffer).first(static_cast<std::size_t>(count * columns));
-      const Result<void> read = read_matrix_rows_bf16(checkpoint, tensor.name, row, count, values);
+      const std::int64_t row = batch * at_once;
+      const std::int64_t count = std::min(at_once, rows - row);
+      const Result<void> read = source.read(row, count);
       if (!read) {
         const std::scoped_lock lock(error_mutex);
         first_error = read.error();
         return;
       }
-      kernels::pack_weight_rows(*tensor.packed, values.data(), row, count, columns, packed.data());
-      add_error(tensor, packed.data(), row, values, sums[static_cast<std::size_t>(batch)]);
+      kernels::pack_weight_rows(*tensor.packed, source.rows(), row, count, columns, packed.data());
+      add_error(tensor, packed.data(), row, source.values(), sums[static_cast<std::size_t>(batch)]);
     }
   });
   if (first_error) {
@@ -202,10 +201,6 @@ Result<Manifest> pack_model(const ModelConfig& config, const Checkpoint& checkpo
         ErrorCode::invalid_argument,
         fmt::format("{} is packed already, as {}; pack the model it was made from",
                     checkpoint.directory().string(), to_string(checkpoint.packed()->preset())));
-  }
-  if (!is_runnable(options.preset)) {
-    return fail(ErrorCode::unsupported,
-                fmt::format("preset {}: this version does not run it", to_string(options.preset)));
   }
   SLUICE_TRY(check_tensors(config, checkpoint));
   Manifest manifest = SLUICE_TRY(plan(config, checkpoint, options.preset));

@@ -26,7 +26,7 @@ using PackProgress = std::function<void(std::size_t, std::size_t)>;
 
 // Returns what was written. Linear weights of the text model are packed; embedding, vectors, MTP
 // and vision are copied. Errors: invalid_argument (out is taken, the checkpoint is packed already),
-// unsupported (a preset that does not run, an integer format for too many inputs), those of
+// unsupported (an integer format for too many inputs), those of
 // check_tensors() and read_matrix_rows_bf16(), io. Nothing is left behind then.
 Result<Manifest> pack_model(const ModelConfig& config, const Checkpoint& checkpoint,
                             const PackOptions& options, ThreadPool& pool,

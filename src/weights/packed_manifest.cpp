@@ -251,7 +251,7 @@ Result<Manifest> parse_manifest(std::string_view text, std::string_view where) {
   Manifest manifest;
   const std::string preset = fields.text("preset");
   const std::optional<WeightPreset> known = weight_preset_from_name(preset);
-  if (!known || !is_runnable(*known)) {
+  if (!known) {
     fields.reject("preset", fmt::format("\"{}\" is not one this version runs", printable(preset)),
                   ErrorCode::unsupported);
   }

@@ -2,11 +2,11 @@
 // alignment. No knowledge of names beyond the scale that stands beside an FP8 matrix.
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 #include <cstring>
 
 #include "base/checked_math.h"
+#include "kernels/weight_format.h"
 #include "platform/float_mode.h"
 #include "weights/strict_json.h"
 #include "weights/tensor_registry.h"
@@ -14,13 +14,7 @@
 namespace sluice {
 namespace {
 
-constexpr std::array<float, 256> kF8Values = [] {
-  std::array<float, 256> values{};
-  for (std::size_t code = 0; code < values.size(); ++code) {
-    values[code] = f8_e4m3_to_float(static_cast<std::uint8_t>(code));
-  }
-  return values;
-}();
+using kernels::kFp8BlockSize;
 
 // Element i of an array that may start anywhere.
 template <typename T>
@@ -45,8 +39,8 @@ void f16_to_bf16(const std::byte* source, std::span<bf16_t> out) {
 // One row with one fp32 scale per 128 columns. The caller flushes denormals.
 void f8_to_bf16(const std::byte* source, std::span<const float> scales, std::span<bf16_t> out) {
   for (std::size_t i = 0; i < out.size(); ++i) {
-    const float value = kF8Values[static_cast<std::uint8_t>(source[i])];
-    out[i] = float_to_bf16(value * scales[i / static_cast<std::size_t>(kFp8BlockSize)]);
+    out[i] = kernels::fp8_weight(static_cast<std::uint8_t>(source[i]),
+                                 scales[i / static_cast<std::size_t>(kFp8BlockSize)]);
   }
 }
 
@@ -89,7 +83,7 @@ Result<Matrix> find_matrix(const Checkpoint& checkpoint, std::string_view name) 
 Result<const TensorView*> find_scale(const Checkpoint& checkpoint, const Matrix& matrix) {
   const std::string name = std::string(matrix.name) + "_scale_inv";
   const TensorView* scale = SLUICE_TRY(find(checkpoint, name));
-  const Shape want{ceil_div(matrix.rows, kFp8BlockSize), ceil_div(matrix.columns, kFp8BlockSize)};
+  const Shape want{kernels::fp8_blocks(matrix.rows), kernels::fp8_blocks(matrix.columns)};
   if (scale->shape != want || (scale->dtype != DType::bf16 && scale->dtype != DType::f32)) {
     return reject(ErrorCode::corrupt_data, name,
                   fmt::format("{} {}, want BF16 or F32 {}", dtype_name(scale->dtype),
@@ -179,6 +173,38 @@ Result<void> read_matrix_rows_bf16(const Checkpoint& checkpoint, std::string_vie
             fmt::format("dtype {}, want BF16, F16, F32 or F8_E4M3", dtype_name(matrix.view.dtype)));
     }
     SLUICE_TRY(check_finite(matrix, row, target));
+  }
+  return {};
+}
+
+bool is_fp8_matrix(const Checkpoint& checkpoint, std::string_view name) {
+  const TensorView* view = checkpoint.find(name);
+  return view != nullptr && view->dtype == DType::f8_e4m3;
+}
+
+Result<void> read_matrix_rows_fp8(const Checkpoint& checkpoint, std::string_view name,
+                                  std::int64_t row_begin, std::span<std::uint8_t> codes,
+                                  std::span<float> scales) {
+  const Matrix matrix = SLUICE_TRY(find_matrix(checkpoint, name));
+  const TensorView* scale = SLUICE_TRY(find_scale(checkpoint, matrix));
+  const auto columns = static_cast<std::size_t>(matrix.columns);
+  const auto blocks = static_cast<std::size_t>(scale->shape[1]);
+  const std::size_t rows = codes.size() / columns;
+  const std::size_t block_rows = ceil_div(rows, static_cast<std::size_t>(kFp8BlockSize));
+  if (matrix.view.dtype != DType::f8_e4m3 || row_begin < 0 || row_begin % kFp8BlockSize != 0 ||
+      row_begin > matrix.rows || rows > static_cast<std::size_t>(matrix.rows - row_begin) ||
+      codes.size() != rows * columns || scales.size() != block_rows * blocks) {
+    return reject(
+        ErrorCode::invalid_argument, name,
+        fmt::format("{} codes and {} scales from row {}, it is {} {}", codes.size(), scales.size(),
+                    row_begin, dtype_name(matrix.view.dtype), to_string(matrix.view.shape)));
+  }
+  std::memcpy(codes.data(),
+              matrix.view.bytes.data() + static_cast<std::size_t>(row_begin) * columns,
+              codes.size());
+  for (std::size_t i = 0; i < block_rows; ++i) {
+    SLUICE_TRY(read_scales(matrix, *scale, row_begin + static_cast<std::int64_t>(i) * kFp8BlockSize,
+                           scales.subspan(i * blocks, blocks)));
   }
   return {};
 }

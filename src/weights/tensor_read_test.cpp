@@ -172,6 +172,38 @@ TEST_F(ReadTest, DequantisesBlocks) {
   }
 }
 
+TEST_F(ReadTest, HandsOutBlocksAsTheyAreStored) {
+  constexpr std::size_t kColumns = 257;
+  std::vector<std::uint8_t> codes(std::size_t{130} * kColumns);
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    codes[i] = static_cast<std::uint8_t>(i * 37 % 127);
+  }
+  const std::vector<bf16_t> scales{0x3f80, 0x3f00, 0x4000, 0x3e00, 0xc000, 0x3c00};
+  add("w", "F8_E4M3", {130, kColumns}, raw(codes));
+  add("w_scale_inv", "BF16", {2, 3}, raw(scales));
+  add("b", "BF16", {1, 1}, raw(std::vector<bf16_t>{0}));
+  const Checkpoint checkpoint = open();
+  EXPECT_TRUE(is_fp8_matrix(checkpoint, "w"));
+  EXPECT_FALSE(is_fp8_matrix(checkpoint, "b"));
+  EXPECT_FALSE(is_fp8_matrix(checkpoint, "none"));
+  std::vector<std::uint8_t> got(2 * kColumns);
+  std::vector<float> got_scales(3);
+  ASSERT_TRUE(read_matrix_rows_fp8(checkpoint, "w", 128, got, got_scales).has_value());
+  EXPECT_TRUE(std::equal(got.begin(), got.end(), codes.begin() + 128 * kColumns));
+  EXPECT_EQ(got_scales, (std::vector<float>{0.125F, -2.0F, 0.0078125F}));
+  const auto read = [&](std::int64_t row) {
+    return read_matrix_rows_fp8(checkpoint, "w", row, got, got_scales);
+  };
+  EXPECT_ERROR(read(1), ErrorCode::invalid_argument, {"tensor w", "from row 1"});
+  EXPECT_ERROR(read(256), ErrorCode::invalid_argument, {"from row 256"});
+  EXPECT_ERROR(read(-128), ErrorCode::invalid_argument, {"from row -128"});
+  got_scales.resize(2);
+  EXPECT_ERROR(read(0), ErrorCode::invalid_argument, {"514 codes and 2 scales"});
+  got.resize(3 * kColumns);
+  got_scales.resize(3);
+  EXPECT_ERROR(read(128), ErrorCode::invalid_argument, {"771 codes"});
+}
+
 TEST_F(ReadTest, DequantisesAlikeInEveryFloatMode) {
   add("w", "F8_E4M3", {1, 256}, [] {
     std::string codes(256, '\0');

@@ -8,7 +8,7 @@
 #include <map>
 #include <utility>
 
-#include "base/checked_math.h"
+#include "kernels/weight_format.h"
 #include "weights/packed_model.h"
 #include "weights/strict_json.h"
 
@@ -278,7 +278,7 @@ Result<void> Comparison::check_scale(const TensorSpec& spec) const {
   if (spec.shape.size() != 2) {
     return reject(spec.name, "dtype F8_E4M3 for a tensor that is not [out, in]");
   }
-  const Shape want{ceil_div(spec.shape[0], kFp8BlockSize), ceil_div(spec.shape[1], kFp8BlockSize)};
+  const Shape want{kernels::fp8_blocks(spec.shape[0]), kernels::fp8_blocks(spec.shape[1])};
   if (scale->shape != want) {
     return reject(name, fmt::format("shape {}, want {}", to_string(scale->shape), to_string(want)));
   }

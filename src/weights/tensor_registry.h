@@ -31,8 +31,6 @@ struct TensorSpec {
   TensorGroup group = TensorGroup::text;
 };
 
-// Rows and columns of one FP8 scale block.
-inline constexpr std::int64_t kFp8BlockSize = 128;
 inline constexpr std::string_view kMtpPrefix = "mtp.";
 inline constexpr std::string_view kVisionPrefix = "model.visual.";
 
@@ -69,6 +67,16 @@ Result<void> check_tensors(const ModelConfig& config, const Checkpoint& checkpoi
 Result<void> read_matrix_rows_bf16(const Checkpoint& checkpoint, std::string_view name,
                                    std::int64_t row_begin, std::int64_t row_count,
                                    std::span<bf16_t> out);
+
+// Whether a matrix is stored as F8_E4M3 (false where there is none).
+bool is_fp8_matrix(const Checkpoint& checkpoint, std::string_view name);
+
+// Rows of such a matrix as they are stored, from row_begin, a multiple of 128: codes [rows, in],
+// and the scales of the blocks that they touch, [blocks of rows, blocks of in], widened to fp32.
+// Looks at no code: read_matrix_rows_bf16() finds those that are no numbers. Errors as above.
+Result<void> read_matrix_rows_fp8(const Checkpoint& checkpoint, std::string_view name,
+                                  std::int64_t row_begin, std::span<std::uint8_t> codes,
+                                  std::span<float> scales);
 
 // All elements of a BF16, F16 or F32 tensor as fp32 (exact). Errors as above.
 Result<std::vector<float>> read_vector_f32(const Checkpoint& checkpoint, std::string_view name);

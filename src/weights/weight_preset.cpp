@@ -31,11 +31,6 @@ std::optional<WeightPreset> weight_preset_from_name(std::string_view name) {
   return std::nullopt;
 }
 
-bool is_runnable(WeightPreset preset) {
-  return preset == WeightPreset::bf16 || preset == WeightPreset::int8 ||
-         preset == WeightPreset::int4;
-}
-
 bool is_narrow(WeightPreset preset, std::string_view name) {
   if (preset == WeightPreset::bf16 || is_gate(name) || name.find("visual.") != name.npos ||
       name.ends_with("mtp.fc.weight")) {
@@ -51,7 +46,14 @@ WeightFormat weight_format(WeightPreset preset, std::string_view name) {
   if (!is_narrow(preset, name)) {
     return WeightFormat::bf16;
   }
+  if (preset == WeightPreset::fp8 || preset == WeightPreset::mlp_fp8) {
+    return WeightFormat::fp8;
+  }
   return preset == WeightPreset::int4 && !is_head(name) ? WeightFormat::int4 : WeightFormat::int8;
+}
+
+bool has_integer_weights(WeightPreset preset) {
+  return preset == WeightPreset::int8 || preset == WeightPreset::int4;
 }
 
 }  // namespace sluice

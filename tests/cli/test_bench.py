@@ -113,7 +113,7 @@ def test_kernels_smoke():
     report = json.loads(run.stdout)
     assert set(report) == {"machine", "ceiling", "kernels"}
     names = [kernel["name"] for kernel in report["kernels"]]
-    products = [f"gemm_{held}/0.8b/linear_attn.out_proj/1024x2048/M1" for held in ("bf16", "int8", "int4")]
+    products = [f"gemm_{held}/0.8b/linear_attn.out_proj/1024x2048/M1" for held in ("bf16", "fp8", "int8", "int4")]
     assert names == [*products, "gated_delta/0.8b/T1", "add/0.8b/T512x1024"]
     for kernel in report["kernels"]:
         assert kernel["seconds"] > 0 and kernel["byte_per_s"] > 0 and kernel["percent_of_read"] > 0

@@ -116,7 +116,7 @@ def test_score_writes_all_logits(tmp_path):
 def test_inspect_prints_config_and_memory():
     run = sluice("inspect", RANDOM)
     assert run.returncode == 0 and run.stderr == ""
-    for part in ("hidden, intermediate  128, 256", "2048, tied head", "2001 ids", "bf16", "int4", "KV 1.00 KiB"):
+    for part in ("hidden, intermediate  128, 256", "2048, tied head", "2001 ids", "bf16", "mlp-fp8", "int4", "KV 1.00 KiB"):
         assert part in run.stdout
 
 

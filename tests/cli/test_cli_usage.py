@@ -58,7 +58,7 @@ def test_without_a_command_it_explains_itself():
     (["serve", "--port", "65536"], "--port"),
     (["inspect", RANDOM, "--sequences", "0"], "--sequences"),
     (["pack", RANDOM], "--out"),
-    (["pack", RANDOM, "-o", "x", "--preset", "fp8"], "--preset"),
+    (["pack", RANDOM, "-o", "x", "--preset", "fp4"], "--preset"),
 ])
 def test_wrong_usage(arguments, part):
     assert_error(sluice(*arguments), 2, part)

@@ -15,7 +15,7 @@ from test_data import ROOT, SLUICE, random_model
 
 sys.path.insert(0, str(ROOT / "tools" / "oracle"))
 
-from qwen3_5_oracle import read_safetensors  # noqa: E402
+from qwen3_5_oracle import read_safetensors, write_safetensors  # noqa: E402
 
 GOLDENS = ROOT / "tests" / "goldens"
 GOLDEN_NAMES = ("tiny27", "tiny08", "tiny_odd", "hf_nested", "hf_flat")
@@ -32,6 +32,19 @@ def golden(name):
     """golden.json and the tensors of golden.safetensors."""
     info = json.loads((GOLDENS / name / "golden.json").read_text())
     return info, read_safetensors(GOLDENS / name / "golden.safetensors")
+
+
+def write_model(directory, raw, tensors):
+    directory.mkdir()
+    (directory / "config.json").write_text(json.dumps(raw))
+    write_safetensors(directory / "model.safetensors", tensors)
+
+
+def is_fp8_module(name):
+    """The linears that the official FP8 releases quantise."""
+    return name.endswith(tuple(f".{m}.weight" for m in (
+        "in_proj_qkv", "in_proj_z", "out_proj", "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj",
+        "down_proj")))
 
 
 def known_ids(name):

@@ -3,8 +3,8 @@ import json
 
 import numpy as np
 import pytest
-from model_runs import (GOLDEN_NAMES, GOLDENS, ISAS, LARGEST_MAX, MODELS, RMS_MAX, difference, generate, golden, joined,
-                        known_ids, logits_of, random_ids, run, score, score_file)
+from model_runs import (GOLDEN_NAMES, GOLDENS, ISAS, LARGEST_MAX, MODELS, RMS_MAX, difference, generate, golden,
+                        is_fp8_module, joined, known_ids, logits_of, random_ids, run, score, score_file, write_model)
 
 from qwen3_5_oracle import Config, Model, load_checkpoint, read_safetensors, write_safetensors
 from qwen3_5_oracle.random_weights import random_weights
@@ -71,22 +71,9 @@ def small_raw_config(**fields):
     return raw
 
 
-def write_model(directory, raw, tensors):
-    directory.mkdir()
-    (directory / "config.json").write_text(json.dumps(raw))
-    write_safetensors(directory / "model.safetensors", tensors)
-
-
-def is_fp8_module(name):
-    """The linears that the official FP8 releases quantise."""
-    return name.endswith(tuple(f".{m}.weight" for m in (
-        "in_proj_qkv", "in_proj_z", "out_proj", "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj",
-        "down_proj")))
-
-
 def test_fp8_checkpoint(tmp_path):
     """Block-quantised weights with ragged blocks: the same bits as their dequantised values in
-    bfloat16, and close to the oracle on the unrounded ones."""
+    bfloat16, held as that, as the fp8 that they are, or packed; close to the oracle on the unrounded ones."""
     raw = small_raw_config(hidden_size=160, intermediate_size=320)
     plain, quantised = random_weights(raw, 11), {}
     for name, value in plain.items():
@@ -105,6 +92,11 @@ def test_fp8_checkpoint(tmp_path):
     ids = random_ids("fp8", 70)
     ours = score_file(tmp_path / "fp8", ids)
     assert ours == score_file(tmp_path / "bf16", ids)
+    for preset in ("mlp-fp8", "fp8"):
+        assert ours == score_file(tmp_path / "fp8", ids, preset=preset)
+        done = run("pack", tmp_path / "fp8", "-o", tmp_path / f"packed-{preset}", "--preset", preset, "--quiet")
+        assert done.returncode == 0, done.stderr
+        assert ours == score_file(tmp_path / f"packed-{preset}", ids)
     model = Model(Config(raw), exact)
     check_close(logits_of(ours), model.head(model.forward(ids)[0]), "fp8")
 

@@ -5,16 +5,20 @@ import shutil
 
 import numpy as np
 import pytest
-from model_runs import ISAS, MODELS, generate, random_ids, run, score, score_file
+from model_runs import (GOLDENS, ISAS, MODELS, generate, is_fp8_module, random_ids, run, score, score_file,
+                        write_model)
 
-PRESETS = ("int8", "int4")
+from qwen3_5_oracle import read_safetensors
+from qwen3_5_oracle.safetensors import E4M3, as_bf16, dequant_fp8_block, quant_fp8_block
+
+PRESETS = ("mlp-fp8", "fp8", "int8", "int4")
 EACH = pytest.mark.parametrize("preset", PRESETS)
 EACH_MODEL = pytest.mark.parametrize("name", ("tiny08", "tiny27", "tiny_odd", "random"))
 LONGEST = 200
 
 # Root mean square error of the logits relative to their deviation, on random weights: these models have no
 # redundancy, trained ones lose less (docs/FORMATS.md).
-ERROR_MAX = {"int8": 0.08, "int4": 0.6}
+ERROR_MAX = {"mlp-fp8": 0.2, "fp8": 0.25, "int8": 0.08, "int4": 0.6}
 
 
 def pack(name, preset, folder):
@@ -61,6 +65,26 @@ def test_stays_near_bf16(name, preset):
     error = score(MODELS[name], ids, preset=preset) - exact
     relative = np.sqrt((error * error).mean()) / exact.std()
     assert 0 < relative < ERROR_MAX[preset]
+
+
+@pytest.mark.parametrize("preset", ("mlp-fp8", "fp8"))
+@pytest.mark.parametrize("name", ("tiny08", "tiny27", "tiny_odd"))
+def test_fp8_is_a_bf16_model_of_its_weights(name, preset, tmp_path):
+    """Blocks made by another implementation and widened to bfloat16: the same bits."""
+    raw = json.loads((GOLDENS / name / "config.json").read_text())
+    values = read_safetensors(GOLDENS / name / "model.safetensors")
+    kept = read_safetensors(GOLDENS / name / "model.safetensors", raw=True)
+    assert all(v.dtype in (np.uint16, np.float32) for v in kept.values())
+    tensors = {n: as_bf16(v) if kept[n].dtype == np.uint16 else v for n, v in values.items()}
+    for n, value in values.items():
+        if is_fp8_module(n) and (preset == "fp8" or ".mlp." in n):
+            codes, scales = quant_fp8_block(value, scale_bf16=False)
+            tensors[n] = as_bf16(dequant_fp8_block(E4M3[codes], scales))
+    write_model(tmp_path / "wide", raw, tensors)
+    ids = random_ids(name, LONGEST)
+    wide = score_file(tmp_path / "wide", ids)
+    assert score_file(MODELS[name], ids, preset=preset) == wide
+    assert wide != score_file(MODELS[name], ids)
 
 
 @pytest.mark.parametrize("preset", ("bf16", *PRESETS))

@@ -1,18 +1,30 @@
-// bf16 products: steps of 32 k, K in one slice or in four.
+// Products of bf16 weights, and of fp8 ones once they are bf16: steps of 32 k, K in one slice or in
+// four.
 
-struct Bf16Product {
+template <typename Weights>
+struct FloatProduct {
   using Args = GemmArgs;
   using Sum = float;
   static constexpr bool kIntegers = false;
-  static constexpr bool kDecodes = false;
-  static constexpr std::int64_t kStepBytes = kTileStepBytes;
+  static constexpr bool kDecodes = Weights::kDecodes;
+  static constexpr std::int64_t kStepBytes = Weights::kStepBytes;
   static constexpr std::int64_t kSumsKept = 2;
 
   static std::int64_t slices(const GemmArgs& args) { return args.k_slices; }
 
-  static std::int64_t panel_stride(const GemmArgs& args) { return args.k_steps * kStepBytes; }
-  static const std::byte* panel(const GemmArgs& args, std::int64_t panel) {
-    return reinterpret_cast<const std::byte*>(args.w) + panel * panel_stride(args);
+  static std::int64_t panel_stride(const GemmArgs& args) {
+    return panel_bytes(Weights::kFormat, args.k_steps * kStepK);
+  }
+  static const std::byte* scales(const GemmArgs& args, std::int64_t panel) {
+    return args.w + panel * panel_stride(args);
+  }
+  static const std::byte* steps(const GemmArgs& args, std::int64_t panel) {
+    return scales(args, panel) + scale_bytes(Weights::kFormat, args.k_steps * kStepK);
+  }
+  static void decode_step(const GemmArgs& args, std::int64_t panel, std::int64_t step,
+                          std::byte* tiles) {
+    Weights::decode_step(steps(args, panel) + step * kStepBytes,
+                         fp8_scale(scales(args, panel), step), tiles);
   }
 
   // The sums of a slice, put where (s0 + s1) + (s2 + s3) comes out at the end.
@@ -37,5 +49,9 @@ struct Bf16Product {
 };
 
 static void gemm_bf16(const GemmArgs& args) noexcept {
-  multiply<Bf16Product>(args);
+  multiply<FloatProduct<Bf16Weights>>(args);
+}
+
+static void gemm_fp8(const GemmArgs& args) noexcept {
+  multiply<FloatProduct<Fp8Weights>>(args);
 }

@@ -17,11 +17,12 @@ struct IntProduct {
   static const std::byte* scales(const IntGemmArgs& args, std::int64_t panel) {
     return args.w + panel * panel_stride(args);
   }
-  static const std::byte* panel(const IntGemmArgs& args, std::int64_t panel) {
+  static const std::byte* steps(const IntGemmArgs& args, std::int64_t panel) {
     return scales(args, panel) + kPanelScaleBytes;
   }
-  static void decode_step(const std::byte* stored, std::byte* tiles) {
-    Weights::decode_step(stored, tiles);
+  static void decode_step(const IntGemmArgs& args, std::int64_t panel, std::int64_t step,
+                          std::byte* tiles) {
+    Weights::decode_step(steps(args, panel) + step * kStepBytes, tiles);
   }
 
   static void finish(const IntGemmArgs& args, const Block& block, std::int64_t,

@@ -9,11 +9,24 @@
 
 namespace sluice::kernels::amx_model {
 
-#include "kernels/amx/product.inl"
-
-#include "kernels/amx/gemm.inl"
-
-// The formats of simd/int_weights.inl without vectors.
+// The formats of simd/float_weights.inl and simd/int_weights.inl without vectors.
+struct Bf16Weights {
+  static constexpr WeightFormat kFormat = WeightFormat::bf16;
+  static constexpr std::int64_t kStepBytes = kStepElements * 2;
+  static constexpr bool kDecodes = false;
+  static void decode_step(const std::byte*, float, std::byte*) {}
+};
+struct Fp8Weights {
+  static constexpr WeightFormat kFormat = WeightFormat::fp8;
+  static constexpr std::int64_t kStepBytes = kFp8StepBytes;
+  static constexpr bool kDecodes = true;
+  static void decode_step(const std::byte* step, float scale, std::byte* out) {
+    auto* weights = reinterpret_cast<bf16_t*>(out);
+    for (std::int64_t i = 0; i < kStepElements; ++i) {
+      weights[i] = fp8_weight(static_cast<std::uint8_t>(step[i]), scale);
+    }
+  }
+};
 struct Int8Weights {
   static constexpr WeightFormat kFormat = WeightFormat::int8;
   static constexpr std::int64_t kStepBytes = kIntStepBytes;
@@ -35,7 +48,11 @@ struct Int4Weights {
     }
   }
 };
+// clang-format off: each part uses the ones above it.
+#include "kernels/amx/product.inl"
+#include "kernels/amx/gemm.inl"
 #include "kernels/amx/gemm_int.inl"
+// clang-format on
 
 namespace {
 
@@ -61,26 +78,29 @@ std::vector<ModelCase> model_cases() {
 TEST(AmxModelTest, GemmEqualsReference) {
   const FlushDenormals float_mode;
   for (const auto& [m, n, k, slices] : model_cases()) {
-    Random random(static_cast<std::uint64_t>(m * 100 + n));
-    const std::vector<bf16_t> a = random.row_tiles(m, k, Values::wide);
-    const std::vector<bf16_t> w = random.packed(n, k, Values::wide);
-    std::vector<float> expected(static_cast<std::size_t>(m * n) + 8, kCanary);
-    std::vector<float> got = expected;
-    GemmArgs args{.a = a.data(),
-                  .w = w.data(),
-                  .out = expected.data(),
-                  .out_stride = n,
-                  .m = m,
-                  .n = n,
-                  .k_steps = k / kStepK,
-                  .k_slices = slices,
-                  .panel_begin = 0,
-                  .panel_end = pad32(n) / kPanelColumns};
-    ref::gemm_bf16(args);
-    args.out = got.data();
-    gemm_bf16(args);
-    EXPECT_EQ(differences(expected, got), 0)
-        << m << " x " << n << " x " << k << ", slices " << slices;
+    for (const WeightFormat format : kFloatFormats) {
+      Random random(static_cast<std::uint64_t>(m * 100 + n));
+      const std::vector<bf16_t> a = random.row_tiles(m, k, Values::wide);
+      const AlignedBuffer w = pack(format, random.bf16s(n * k, Values::wide), n, k);
+      std::vector<float> expected(static_cast<std::size_t>(m * n) + 8, kCanary);
+      std::vector<float> got = expected;
+      GemmArgs args{.a = a.data(),
+                    .w = w.data(),
+                    .out = expected.data(),
+                    .out_stride = n,
+                    .m = m,
+                    .n = n,
+                    .k_steps = k / kStepK,
+                    .k_slices = slices,
+                    .panel_begin = 0,
+                    .panel_end = pad32(n) / kPanelColumns};
+      const bool wide = format == WeightFormat::bf16;
+      (wide ? ref::gemm_bf16 : ref::gemm_fp8)(args);
+      args.out = got.data();
+      (wide ? gemm_bf16 : gemm_fp8)(args);
+      EXPECT_EQ(differences(expected, got), 0)
+          << to_string(format) << ' ' << m << " x " << n << " x " << k << ", slices " << slices;
+    }
   }
 }
 
@@ -91,8 +111,7 @@ TEST(AmxModelTest, IntegerGemmEqualsReference) {
   Random random(7);
   const std::vector<bf16_t> w = random.bf16s(kN * kK, Values::normal);
   for (const WeightFormat format : {WeightFormat::int8, WeightFormat::int4}) {
-    std::vector<std::byte> packed(static_cast<std::size_t>(packed_bytes(format, kN, kK)));
-    pack_weight_rows(format, w.data(), 0, kN, kK, packed.data());
+    const AlignedBuffer packed = pack(format, w, kN, kK);
     for (const std::int64_t m : {1, 16, 17, 32, 33, 49}) {
       std::vector<std::int8_t> a(static_cast<std::size_t>(int_rows_bytes(m, kK)));
       for (std::int8_t& value : a) {

@@ -219,7 +219,7 @@ class ComingWeights {
   static constexpr std::int64_t kPartBytes = Product::kStepBytes / kStepParts;
 
   const std::byte* stored(const Run& run) const {
-    return Product::panel(args_, run.panel) + run.step * Product::kStepBytes;
+    return Product::steps(args_, run.panel) + run.step * Product::kStepBytes;
   }
   StoredParts parts_of(const Run& run) const {
     return {stored(run), Product::panel_stride(args_), run.count * kStepParts, kPartBytes};
@@ -227,12 +227,11 @@ class ComingWeights {
 
   void prepare(const Run& run) {
     parts_left_ = run.panels * run.count * kStepParts;
-    fetched_ = parts_of(run);
+    fetched_ = parts_of(Product::kDecodes ? order_.after(run) : run);
     if constexpr (Product::kDecodes) {  // decoded now, so fetched before
-      taken_ = fetched_;
-      fetched_ = parts_of(order_.after(run));
-      steps_ = run.count;
-      step_ = 0;
+      decoding_ = run;
+      panel_ = run.panel;
+      step_ = run.step;
       tiles_ = decoded_[odd_ ? 1 : 0];
     }
   }
@@ -243,10 +242,11 @@ class ComingWeights {
       SLUICE_TILE_PREFETCH_L2(part + i);
     }
     if constexpr (Product::kDecodes) {
-      Product::decode_step(taken_.take(), tiles_);
-      const bool last = ++step_ == steps_;
-      tiles_ += last ? (kRunSteps - steps_ + 1) * kTileStepBytes : kTileStepBytes;
-      step_ = last ? 0 : step_;
+      Product::decode_step(args_, panel_, step_, tiles_);
+      const bool last = ++step_ == decoding_.step + decoding_.count;
+      tiles_ += last ? (kRunSteps - decoding_.count + 1) * kTileStepBytes : kTileStepBytes;
+      step_ = last ? decoding_.step : step_;
+      panel_ += last ? 1 : 0;
     }
     --parts_left_;
   }
@@ -254,10 +254,10 @@ class ComingWeights {
   const Args& args_;
   const RunOrder& order_;
   StoredParts fetched_;
-  StoredParts taken_;  // to be decoded
-  std::byte* tiles_ = nullptr;
-  std::int64_t steps_ = 0;
+  Run decoding_ = {};
+  std::int64_t panel_ = 0;  // the next step to be decoded, and where to
   std::int64_t step_ = 0;
+  std::byte* tiles_ = nullptr;
   std::int64_t turns_ = 0;
   std::int64_t parts_ = 0;
   std::int64_t parts_left_ = 0;
@@ -369,11 +369,11 @@ static void multiply_few(const typename Product::Args& args) {
   const std::int64_t slice_steps = args.k_steps / Product::slices(args);
   const SumTiles tiles{args.m > kTileRows};
   for (std::int64_t panel = args.panel_begin; panel < args.panel_end; ++panel) {
-    const std::byte* steps = Product::panel(args, panel);
+    const std::byte* steps = Product::steps(args, panel);
     const auto decode = [&](std::int64_t s) {
       if constexpr (Product::kDecodes) {
         if (s < args.k_steps) {
-          Product::decode_step(steps + s * Product::kStepBytes, ring + s % kRing * kTileStepBytes);
+          Product::decode_step(args, panel, s, ring + s % kRing * kTileStepBytes);
         }
       }
     };

@@ -47,6 +47,7 @@
 #include "kernels/avx512/vec.inl"
 #include "kernels/avx512/bytes.inl"
 #include "kernels/simd/math.inl"
+#include "kernels/simd/float_weights.inl"
 #include "kernels/simd/int_weights.inl"
 #include "kernels/amx/product.inl"
 #include "kernels/amx/gemm.inl"
@@ -65,6 +66,7 @@ const KernelTable* table() {
     KernelTable table = *avx512::vnni_table();
     table.name = "amx";
     table.gemm_bf16 = gemm_bf16;
+    table.gemm_fp8 = gemm_fp8;
     table.gemm_int8 = gemm_int8;
     table.gemm_int4 = gemm_int4;
     table.attention = attention;

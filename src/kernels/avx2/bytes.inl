@@ -59,6 +59,62 @@ SLUICE_INLINE Bytes keep_where_negative(Bytes x, Bytes y) {
           _mm256_and_si256(x.b, _mm256_cmpgt_epi8(none, y.b))};
 }
 
+SLUICE_INLINE Bytes add_bytes(Bytes x, Bytes y) {
+  return {_mm256_add_epi8(x.a, y.a), _mm256_add_epi8(x.b, y.b)};
+}
+SLUICE_INLINE Bytes xor_bytes(Bytes x, Bytes y) {
+  return {_mm256_xor_si256(x.a, y.a), _mm256_xor_si256(x.b, y.b)};
+}
+// x - 1 of unsigned bytes; 0 stays 0.
+SLUICE_INLINE Bytes one_less(Bytes x) {
+  const __m256i one = _mm256_set1_epi8(1);
+  return {_mm256_subs_epu8(x.a, one), _mm256_subs_epu8(x.b, one)};
+}
+// x where the byte of y is zero, else z.
+SLUICE_INLINE Bytes where_zero(Bytes y, Bytes x, Bytes z) {
+  const __m256i none = _mm256_setzero_si256();
+  return {_mm256_blendv_epi8(z.a, x.a, _mm256_cmpeq_epi8(y.a, none)),
+          _mm256_blendv_epi8(z.b, x.b, _mm256_cmpeq_epi8(y.b, none))};
+}
+
+// Sixteen bf16 as two tables, of their low and of their high bytes.
+struct Bf16Table {
+  Bytes low;
+  Bytes high;
+};
+// Sixteen numbers from 0 to 255 in 32-bit lanes as bytes, in every quarter.
+SLUICE_INLINE Bytes narrow_lanes(__m256i a, __m256i b) {
+  const __m256i words = _mm256_permute4x64_epi64(_mm256_packus_epi32(a, b), 0xd8);
+  const __m256i bytes = _mm256_packus_epi16(words, words);
+  const __m256i table = _mm256_permute4x64_epi64(bytes, 0x88);
+  return {table, table};
+}
+// x rounded to bf16.
+SLUICE_INLINE Bf16Table bf16_table(V16 x) {
+  const __m256i a = round_half(x.a);
+  const __m256i b = round_half(x.b);
+  const __m256i byte = _mm256_set1_epi32(0xff);
+  return {narrow_lanes(_mm256_and_si256(_mm256_srli_epi32(a, 16), byte),
+                       _mm256_and_si256(_mm256_srli_epi32(b, 16), byte)),
+          narrow_lanes(_mm256_srli_epi32(a, 24), _mm256_srli_epi32(b, 24))};
+}
+// The bytes of a table at indices from 0 to 15.
+SLUICE_INLINE Bytes look_up(Bytes table, Bytes index) {
+  return {_mm256_shuffle_epi8(table.a, index.a), _mm256_shuffle_epi8(table.b, index.b)};
+}
+
+// Sixty-four bytes in the order in which store_words() puts words together.
+SLUICE_INLINE Bytes load_for_words(const void* p) {
+  const Bytes x = load_bytes(p);
+  return {_mm256_permute4x64_epi64(x.a, 0xd8), _mm256_permute4x64_epi64(x.b, 0xd8)};
+}
+// Sixty-four words of a low and a high byte each.
+SLUICE_INLINE void store_words(void* p, Bytes low, Bytes high) {
+  store_bytes(p, {_mm256_unpacklo_epi8(low.a, high.a), _mm256_unpackhi_epi8(low.a, high.a)});
+  store_bytes(static_cast<std::byte*>(p) + 64,
+              {_mm256_unpacklo_epi8(low.b, high.b), _mm256_unpackhi_epi8(low.b, high.b)});
+}
+
 SLUICE_INLINE I16 load_i32(const std::int32_t* p) {
   const Bytes bits = load_bytes(p);
   return {bits.a, bits.b};

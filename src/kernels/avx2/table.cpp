@@ -18,6 +18,7 @@
 #include "kernels/avx2/bytes.inl"
 #include "kernels/simd/math.inl"
 #include "kernels/simd/product.inl"
+#include "kernels/simd/float_weights.inl"
 #include "kernels/simd/gemm.inl"
 #include "kernels/simd/int_weights.inl"
 #include "kernels/simd/gemm_int.inl"

@@ -46,6 +46,48 @@ SLUICE_INLINE Bytes keep_where_negative(Bytes x, Bytes y) {
   return {_mm512_maskz_mov_epi8(_mm512_movepi8_mask(y.v), x.v)};
 }
 
+SLUICE_INLINE Bytes add_bytes(Bytes x, Bytes y) {
+  return {_mm512_add_epi8(x.v, y.v)};
+}
+SLUICE_INLINE Bytes xor_bytes(Bytes x, Bytes y) {
+  return {_mm512_xor_si512(x.v, y.v)};
+}
+// x - 1 of unsigned bytes; 0 stays 0.
+SLUICE_INLINE Bytes one_less(Bytes x) {
+  return {_mm512_subs_epu8(x.v, _mm512_set1_epi8(1))};
+}
+// x where the byte of y is zero, else z.
+SLUICE_INLINE Bytes where_zero(Bytes y, Bytes x, Bytes z) {
+  return {_mm512_mask_blend_epi8(_mm512_testn_epi8_mask(y.v, y.v), z.v, x.v)};
+}
+
+// Sixteen bf16 as two tables, of their low and of their high bytes.
+struct Bf16Table {
+  Bytes low;
+  Bytes high;
+};
+// x rounded to bf16.
+SLUICE_INLINE Bf16Table bf16_table(V16 x) {
+  const __m512i bits = round_to_bf16(x);
+  return {{_mm512_broadcast_i32x4(_mm512_cvtepi32_epi8(_mm512_srli_epi32(bits, 16)))},
+          {_mm512_broadcast_i32x4(_mm512_cvtepi32_epi8(_mm512_srli_epi32(bits, 24)))}};
+}
+// The bytes of a table at indices from 0 to 15.
+SLUICE_INLINE Bytes look_up(Bytes table, Bytes index) {
+  return {_mm512_shuffle_epi8(table.v, index.v)};
+}
+
+// Sixty-four bytes in the order in which store_words() puts words together.
+SLUICE_INLINE Bytes load_for_words(const void* p) {
+  const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
+  return {_mm512_permutexvar_epi64(order, _mm512_loadu_si512(p))};
+}
+// Sixty-four words of a low and a high byte each.
+SLUICE_INLINE void store_words(void* p, Bytes low, Bytes high) {
+  _mm512_storeu_si512(p, _mm512_unpacklo_epi8(low.v, high.v));
+  _mm512_storeu_si512(static_cast<std::byte*>(p) + 64, _mm512_unpackhi_epi8(low.v, high.v));
+}
+
 SLUICE_INLINE I16 load_i32(const std::int32_t* p) {
   return {_mm512_loadu_si512(p)};
 }

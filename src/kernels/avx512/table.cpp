@@ -26,6 +26,7 @@
 #include "kernels/avx512/dot.inl"
 #include "kernels/simd/math.inl"
 #include "kernels/simd/product.inl"
+#include "kernels/simd/float_weights.inl"
 #include "kernels/simd/gemm.inl"
 #include "kernels/simd/int_weights.inl"
 #include "kernels/simd/gemm_int.inl"

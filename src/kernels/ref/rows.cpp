@@ -107,6 +107,7 @@ const KernelTable& table() {
   static constexpr KernelTable kTable{
       .name = "ref",
       .gemm_bf16 = gemm_bf16,
+      .gemm_fp8 = gemm_fp8,
       .gemm_int8 = gemm_int8,
       .gemm_int4 = gemm_int4,
       .quantise_row = quantise_row,

@@ -6,6 +6,7 @@
 namespace sluice::kernels::ref {
 
 void gemm_bf16(const GemmArgs& args) noexcept;
+void gemm_fp8(const GemmArgs& args) noexcept;
 void gemm_int8(const IntGemmArgs& args) noexcept;
 void gemm_int4(const IntGemmArgs& args) noexcept;
 void quantise_row(const QuantiseRowArgs& args) noexcept;

@@ -4,6 +4,7 @@ static constexpr KernelTable make_table(const char* name) {
   return {
       .name = name,
       .gemm_bf16 = gemm_bf16,
+      .gemm_fp8 = gemm_fp8,
       .gemm_int8 = gemm_int8,
       .gemm_int4 = gemm_int4,
       .quantise_row = quantise_row,
