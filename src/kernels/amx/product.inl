@@ -344,15 +344,16 @@ static void multiply_rows(const typename Product::Args& args, std::int64_t row, 
   }
 }
 
-// The weights that are wanted soon: those to be decoded in the L1 cache, tiles in the L2 cache.
+// The weights that are wanted soon, from memory into the L2 cache; those to be decoded from there
+// into the L1 cache, which has too few misses at a time for memory.
 template <typename Product>
 static void fetch_ahead(const std::byte* step) {
-  constexpr std::int64_t kAheadBytes = Product::kDecodes ? 8192 : 16384;
-  for (std::int64_t i = kAheadBytes; i < kAheadBytes + Product::kStepBytes; i += 64) {
+  constexpr std::int64_t kFarBytes = 16384;
+  constexpr std::int64_t kNearBytes = 2048;
+  for (std::int64_t i = 0; i < Product::kStepBytes; i += 64) {
+    SLUICE_TILE_PREFETCH_L2(step + kFarBytes + i);
     if constexpr (Product::kDecodes) {
-      SLUICE_TILE_PREFETCH(step + i);
-    } else {
-      SLUICE_TILE_PREFETCH_L2(step + i);
+      SLUICE_TILE_PREFETCH(step + kNearBytes + i);
     }
   }
 }
