@@ -231,7 +231,7 @@ TEST_P(KernelTest, AttentionEqualsReference) {
     AttentionProblem problem(head_dim, 2200, random);
     for (const std::int64_t last : {1, 2, 63, 64, 65, 128, 1023, 1024, 1025, 1100, 2049, 2200}) {
       for (const std::int64_t rows : {1, 3, 16, 17, 40, 128}) {
-        if (rows > 16 && last % 64 == 0) {
+        if (rows > 16 && last != 65 && last != 1025) {
           continue;  // the reference takes long
         }
         const AttentionProblem::Query query = problem.query(last, rows, random);
