@@ -134,6 +134,7 @@ void check_number(CLI::Option& option, Limits<double> limits) {
 
 void add_preset_option(CLI::App& command, std::optional<WeightPreset>& preset) {
   std::vector<std::string> names;
+  names.reserve(kWeightPresets.size());
   for (const WeightPreset known : kWeightPresets) {
     names.emplace_back(to_string(known));
   }
