@@ -68,27 +68,10 @@ Blocks make_blocks(std::int64_t n, std::int64_t k, std::span<const float> scales
   return blocks;
 }
 
-struct Size {
-  std::int64_t m;
-  std::int64_t n;
-  std::int64_t k;
-  std::int64_t slices;
-};
-
 std::vector<float> product(const KernelTable& table, WeightFormat format, const AlignedBuffer& w,
-                           const std::vector<bf16_t>& a, const Size& size) {
+                           const std::vector<bf16_t>& a, const GemmSize& size) {
   std::vector<float> out(static_cast<std::size_t>(size.m * size.n), kCanary);
-  gemm(table, format,
-       {.a = a.data(),
-        .w = w.data(),
-        .out = out.data(),
-        .out_stride = size.n,
-        .m = size.m,
-        .n = size.n,
-        .k_steps = pad32(size.k) / kStepK,
-        .k_slices = size.slices,
-        .panel_begin = 0,
-        .panel_end = pad32(size.n) / kPanelColumns});
+  gemm(table, format, gemm_args(size, a, w, out));
   return out;
 }
 
@@ -131,8 +114,9 @@ TEST_P(Fp8Test, EveryCodeIsItsWeight) {
 }
 
 TEST_P(Fp8Test, ProductsAreThoseOfTheBf16Weights) {
-  for (const Size& size : {Size{1, 300, 544, 1}, Size{3, 40, 1152, 4}, Size{17, 290, 200, 1},
-                           Size{33, 160, 2176, 4}, Size{70, 33, 96, 1}, Size{520, 300, 640, 4}}) {
+  for (const GemmSize& size :
+       {GemmSize{1, 300, 544, 1}, GemmSize{3, 40, 1152, 4}, GemmSize{17, 290, 200, 1},
+        GemmSize{33, 160, 2176, 4}, GemmSize{70, 33, 96, 1}, GemmSize{520, 300, 640, 4}}) {
     Random random(static_cast<std::uint64_t>(size.m));
     const Blocks blocks = make_blocks(size.n, size.k, kUsualScales);
     const AlignedBuffer wide = pack(WeightFormat::bf16, blocks.weights(), size.n, size.k);

@@ -50,16 +50,7 @@ TEST_P(KernelTest, GemmEqualsReference) {
       const std::int64_t panels = pad32(c.n) / kPanelColumns;
       const auto run = [&](const KernelTable& table, std::int64_t at_once) {
         std::vector<float> out(static_cast<std::size_t>(c.m * c.n) + 16, kCanary);
-        GemmArgs args{.a = a.data(),
-                      .w = w.data(),
-                      .out = out.data(),
-                      .out_stride = c.n,
-                      .m = c.m,
-                      .n = c.n,
-                      .k_steps = pad32(c.k) / kStepK,
-                      .k_slices = c.slices,
-                      .panel_begin = 0,
-                      .panel_end = panels};
+        GemmArgs args = gemm_args({c.m, c.n, c.k, c.slices}, a, w, out);
         for (std::int64_t panel = 0; panel < panels; panel += at_once) {
           args.panel_begin = panel;
           args.panel_end = std::min(panels, panel + at_once);

@@ -94,6 +94,27 @@ inline AlignedBuffer pack(WeightFormat format, const std::vector<bf16_t>& w, std
   return packed;
 }
 
+// A whole product of floats.
+struct GemmSize {
+  std::int64_t m;
+  std::int64_t n;
+  std::int64_t k;
+  std::int64_t slices;
+};
+inline GemmArgs gemm_args(const GemmSize& size, const std::vector<bf16_t>& a,
+                          const AlignedBuffer& w, std::vector<float>& out) {
+  return {.a = a.data(),
+          .w = w.data(),
+          .out = out.data(),
+          .out_stride = size.n,
+          .m = size.m,
+          .n = size.n,
+          .k_steps = pad32(size.k) / kStepK,
+          .k_slices = size.slices,
+          .panel_begin = 0,
+          .panel_end = pad32(size.n) / kPanelColumns};
+}
+
 // The product of a table for bf16 or fp8.
 inline void gemm(const KernelTable& table, WeightFormat format, const GemmArgs& args) {
   (format == WeightFormat::bf16 ? table.gemm_bf16 : table.gemm_fp8)(args);

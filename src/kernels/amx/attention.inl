@@ -36,56 +36,20 @@ struct BlockScratch {
   alignas(64) bf16_t weights[kRowBlock * kAttentionBlock];
 };
 
-// values += weights . V, 16 channels at a time; those beyond the head are left out.
-template <bool kHasLower>
-SLUICE_INLINE void add_values(const RowBlock& rows, const bf16_t* weights, const bf16_t* values,
-                              std::int64_t width, std::int64_t halves) {
+// values += weights . V. Half a panel that lies beyond the head is left out.
+static void add_values(const RowBlock& rows, const bf16_t* weights, const bf16_t* values,
+                       std::int64_t head_dim) {
   constexpr std::int64_t kSteps = kAttentionBlock / kStepK;
-  const bf16_t* lower = weights + kTileRows * kAttentionBlock;
-  SLUICE_TILE_BARRIER();
-  for (std::int64_t half = 0; half < halves; half += 2) {
-    const bool both = half + 1 < halves;
-    float* v = rows.values + half * 16;
-    float* lower_v = v + kTileRows * width;
-    SLUICE_TILE_LOAD(0, v, width * 4);
-    if (both) {
-      SLUICE_TILE_LOAD(1, v + 16, width * 4);
-    }
-    if constexpr (kHasLower) {
-      SLUICE_TILE_LOAD(2, lower_v, width * 4);
-      if (both) {
-        SLUICE_TILE_LOAD(3, lower_v + 16, width * 4);
-      }
-    }
-    for (std::int64_t s = 0; s < kSteps; ++s) {
-      const bf16_t* w = values + (half / 2 * kSteps + s) * kStepElements;
-      SLUICE_TILE_LOAD(4, weights + s * kStepK, kAttentionBlock * 2);
-      SLUICE_TILE_LOAD(6, w, 64);
-      SLUICE_TILE_DOT(0, 4, 6);
-      if constexpr (kHasLower) {
-        SLUICE_TILE_LOAD(5, lower + s * kStepK, kAttentionBlock * 2);
-        SLUICE_TILE_DOT(2, 5, 6);
-      }
-      if (both) {
-        SLUICE_TILE_LOAD(7, w + kTileElements, 64);
-        SLUICE_TILE_DOT(1, 4, 7);
-        if constexpr (kHasLower) {
-          SLUICE_TILE_DOT(3, 5, 7);
-        }
-      }
-    }
-    SLUICE_TILE_STORE(0, v, width * 4);
-    if (both) {
-      SLUICE_TILE_STORE(1, v + 16, width * 4);
-    }
-    if constexpr (kHasLower) {
-      SLUICE_TILE_STORE(2, lower_v, width * 4);
-      if (both) {
-        SLUICE_TILE_STORE(3, lower_v + 16, width * 4);
-      }
+  const std::int64_t width = pad32(head_dim);
+  for (std::int64_t c = 0; c < head_dim; c += kPanelColumns) {
+    float* v = rows.values + c;
+    const bf16_t* panel = values + c / kPanelColumns * kSteps * kStepElements;
+    if (head_dim - c > kPanelColumns / 2) {
+      product_panel(weights, kAttentionBlock, panel, kSteps, v, v, width, rows.rows);
+    } else {
+      product_panel<false>(weights, kAttentionBlock, panel, kSteps, v, v, width, rows.rows);
     }
   }
-  SLUICE_TILE_BARRIER();
 }
 
 // Scores to weights, row by row: the maximum, the sum and the values so far follow. A row whose
@@ -159,7 +123,6 @@ static void attend_segment(const AttentionArgs& args, const RowBlock& block, std
   const KvBlockLayout layout{args.head_dim};
   const std::int64_t width = pad32(args.head_dim);
   const std::int64_t steps = width / kStepK;
-  const std::int64_t halves = (args.head_dim + 15) / 16;
   const std::int64_t seen = block.visible[block.rows - 1];
   const std::int64_t end = seen < begin + kAttentionSegment ? seen : begin + kAttentionSegment;
   BlockScratch scratch;
@@ -178,12 +141,7 @@ static void attend_segment(const AttentionArgs& args, const RowBlock& block, std
                     scratch.scores + panel * kPanelColumns, kAttentionBlock, rows.rows);
     }
     weigh_block(rows, key, args.scale, width, scratch);
-    const bf16_t* values = keys + layout.k_elements();
-    if (rows.rows > kTileRows) {
-      add_values<true>(rows, scratch.weights, values, width, halves);
-    } else {
-      add_values<false>(rows, scratch.weights, values, width, halves);
-    }
+    add_values(rows, scratch.weights, keys + layout.k_elements(), args.head_dim);
   }
 }
 

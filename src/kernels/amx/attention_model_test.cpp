@@ -10,8 +10,8 @@
 
 namespace sluice::kernels::amx_model {
 
-constexpr std::int64_t kTileRows = kRowsOfTile;  // as in product.inl
 // clang-format off: each part uses the ones above it.
+#include "kernels/amx/product.inl"
 #include "kernels/amx/panel.inl"
 #include "kernels/amx/attention.inl"
 #include "kernels/simd/gdn.inl"

@@ -56,15 +56,8 @@ struct Int4Weights {
 
 namespace {
 
-struct ModelCase {
-  std::int64_t m;
-  std::int64_t n;
-  std::int64_t k;
-  std::int64_t slices;
-};
-
-std::vector<ModelCase> model_cases() {
-  std::vector<ModelCase> cases{{50, 300, 544, 1}, {33, 300, 2176, 4}};  // runs that end within
+std::vector<GemmSize> model_cases() {
+  std::vector<GemmSize> cases{{50, 300, 544, 1}, {33, 300, 2176, 4}};  // runs that end within
   for (const std::int64_t m : {1, 2, 15, 16, 17, 31, 32, 33, 50, 530}) {
     for (const std::int64_t n : {1, 16, 33, 64, 300}) {
       for (const std::int64_t slices : {1, 4}) {
@@ -77,29 +70,20 @@ std::vector<ModelCase> model_cases() {
 
 TEST(AmxModelTest, GemmEqualsReference) {
   const FlushDenormals float_mode;
-  for (const auto& [m, n, k, slices] : model_cases()) {
+  for (const GemmSize& size : model_cases()) {
     for (const WeightFormat format : kFloatFormats) {
-      Random random(static_cast<std::uint64_t>(m * 100 + n));
-      const std::vector<bf16_t> a = random.row_tiles(m, k, Values::wide);
-      const AlignedBuffer w = pack(format, random.bf16s(n * k, Values::wide), n, k);
-      std::vector<float> expected(static_cast<std::size_t>(m * n) + 8, kCanary);
+      Random random(static_cast<std::uint64_t>(size.m * 100 + size.n));
+      const std::vector<bf16_t> a = random.row_tiles(size.m, size.k, Values::wide);
+      const AlignedBuffer w =
+          pack(format, random.bf16s(size.n * size.k, Values::wide), size.n, size.k);
+      std::vector<float> expected(static_cast<std::size_t>(size.m * size.n) + 8, kCanary);
       std::vector<float> got = expected;
-      GemmArgs args{.a = a.data(),
-                    .w = w.data(),
-                    .out = expected.data(),
-                    .out_stride = n,
-                    .m = m,
-                    .n = n,
-                    .k_steps = k / kStepK,
-                    .k_slices = slices,
-                    .panel_begin = 0,
-                    .panel_end = pad32(n) / kPanelColumns};
       const bool wide = format == WeightFormat::bf16;
-      (wide ? ref::gemm_bf16 : ref::gemm_fp8)(args);
-      args.out = got.data();
-      (wide ? gemm_bf16 : gemm_fp8)(args);
+      (wide ? ref::gemm_bf16 : ref::gemm_fp8)(gemm_args(size, a, w, expected));
+      (wide ? gemm_bf16 : gemm_fp8)(gemm_args(size, a, w, got));
       EXPECT_EQ(differences(expected, got), 0)
-          << to_string(format) << ' ' << m << " x " << n << " x " << k << ", slices " << slices;
+          << to_string(format) << ' ' << size.m << " x " << size.n << " x " << size.k << ", slices "
+          << size.slices;
     }
   }
 }

@@ -26,14 +26,35 @@ struct Block {
   std::int64_t panel;
 };
 
-// All tiles have 16 rows unless there are fewer altogether.
-static void configure_tiles(std::int64_t rows) {
-  const TileConfig config = product_config(static_cast<int>(rows < kTileRows ? rows : kTileRows),
-                                           rows > kTileRows ? static_cast<int>(kTileRows) : 0);
-  SLUICE_TILE_BARRIER();
-  SLUICE_TILE_CONFIGURE(&config);
-  SLUICE_TILE_BARRIER();
-}
+// Tiles for products of 1 to 32 rows, from the first use() to the end of the object.
+class ProductUnit {
+ public:
+  ProductUnit() = default;
+  explicit ProductUnit(std::int64_t rows) { use(rows); }
+  ~ProductUnit() {
+    if (rows_ != 0) {
+      SLUICE_TILE_RELEASE();
+    }
+  }
+  ProductUnit(const ProductUnit&) = delete;
+  ProductUnit& operator=(const ProductUnit&) = delete;
+
+  void use(std::int64_t rows) {
+    if (rows == rows_) {
+      return;
+    }
+    rows_ = rows;
+    const std::int64_t upper = rows < kTileRows ? rows : kTileRows;
+    const TileConfig config =
+        product_config(static_cast<int>(upper), static_cast<int>(rows - upper));
+    SLUICE_TILE_BARRIER();
+    SLUICE_TILE_CONFIGURE(&config);
+    SLUICE_TILE_BARRIER();
+  }
+
+ private:
+  std::int64_t rows_ = 0;
+};
 
 // Whether all rows and columns of the tiles of sums are those of the result.
 template <typename Args>
@@ -403,7 +424,8 @@ static void multiply_few(const typename Product::Args& args) {
 
 template <typename Product>
 static void multiply(const typename Product::Args& args) {
-  configure_tiles(args.m);
+  // All tiles have 16 rows unless there are fewer altogether.
+  const ProductUnit unit(args.m > kTileRows ? kBlockRows : args.m);
   if (args.m <= kBlockRows) {
     multiply_few<Product>(args);
   } else {
@@ -411,5 +433,4 @@ static void multiply(const typename Product::Args& args) {
       multiply_rows<Product>(args, row, args.m - row < kPassRows ? args.m - row : kPassRows);
     }
   }
-  SLUICE_TILE_RELEASE();
 }
