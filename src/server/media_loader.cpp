@@ -41,9 +41,10 @@ std::unexpected<ApiError> media_error(const MediaSource& source, const Error& er
                   source.path);
 }
 
-// Of a place that may not be read from.
-std::unexpected<ApiError> place_error(const MediaSource& source, const Error& error) {
-  if (error.code == ErrorCode::unsupported) {
+// Of reading the bytes: what is not supported there is a place that may not be read from.
+std::unexpected<ApiError> reading_error(const MediaSource& source, const Error& error,
+                                        bool elsewhere) {
+  if (elsewhere && error.code == ErrorCode::unsupported) {
     return api_fail(ApiErrorKind::media_url_not_allowed,
                     fmt::format("{}: {}", source.path, error.message), source.path);
   }
@@ -151,10 +152,23 @@ ApiResult<OpenedMedia> MediaLoader::open_one(const MediaSource& source, std::siz
                                              const GivesUp& gives_up) const {
   OpenedMedia media{.source = source, .files = {}, .video = {}, .prompt = {}};
   for (const auto& text : source.texts) {
-    const std::size_t file_bytes_max = std::min(bytes_max, config_.picture.encoded_bytes_max);
-    auto bytes = read(*text, source, file_bytes_max, gives_up);
+    const bool is_url = !source.base64_only && is_web_url(*text);
+    PlanPool::Wait wait;
+    if (is_url && !config_.domains.empty()) {
+      wait = pool_.begin_wait();
+      if (!wait) {
+        return api_fail(
+            ApiErrorKind::queue_full,
+            fmt::format("{}: too many pictures are being fetched; try again soon", source.path),
+            source.path);
+      }
+    }
+    auto bytes =
+        read(*text, source, std::min(bytes_max, config_.picture.encoded_bytes_max), gives_up);
+    wait.reset();
     if (!bytes) {
-      return std::unexpected(std::move(bytes).error());
+      const bool elsewhere = is_url || (!source.base64_only && is_file_url(*text));
+      return reading_error(source, bytes.error(), elsewhere);
     }
     bytes_max -= bytes->size();
     media.files.push_back(std::move(*bytes));
@@ -165,50 +179,25 @@ ApiResult<OpenedMedia> MediaLoader::open_one(const MediaSource& source, std::siz
   return media;
 }
 
-ApiResult<std::vector<std::byte>> MediaLoader::read(const std::string& text,
-                                                    const MediaSource& source,
-                                                    std::size_t bytes_max,
-                                                    const GivesUp& gives_up) const {
+Result<std::vector<std::byte>> MediaLoader::read(const std::string& text, const MediaSource& source,
+                                                 std::size_t bytes_max,
+                                                 const GivesUp& gives_up) const {
   if (source.base64_only) {
-    auto bytes = decode_base64(text, bytes_max);
-    return bytes ? ApiResult<std::vector<std::byte>>(std::move(*bytes))
-                 : media_error(source, bytes.error());
+    return decode_base64(text, bytes_max);
   }
   if (is_web_url(text)) {
-    return fetch(text, source, bytes_max, gives_up);
+    if (config_.domains.empty()) {
+      return fail(ErrorCode::unsupported,
+                  "this server fetches no URLs (--media-domains names hosts that it may ask): send "
+                  "the picture as a data: URI");
+    }
+    return fetch_media(text,
+                       {.domains = config_.domains, .bytes_max = bytes_max, .gives_up = gives_up});
   }
   if (is_file_url(text)) {
-    auto bytes = read_media_file(text, config_.root, bytes_max);
-    return bytes ? ApiResult<std::vector<std::byte>>(std::move(*bytes))
-                 : place_error(source, bytes.error());
+    return read_media_file(text, config_.root, bytes_max);
   }
-  auto media = read_embedded_media(text, bytes_max);
-  return media ? ApiResult<std::vector<std::byte>>(std::move(media->bytes))
-               : media_error(source, media.error());
-}
-
-ApiResult<std::vector<std::byte>> MediaLoader::fetch(const std::string& url,
-                                                     const MediaSource& source,
-                                                     std::size_t bytes_max,
-                                                     const GivesUp& gives_up) const {
-  if (config_.domains.empty()) {
-    return api_fail(ApiErrorKind::media_url_not_allowed,
-                    fmt::format("{}: this server fetches no URLs (--media-domains names hosts that "
-                                "it may ask): send the picture as a data: URI",
-                                source.path),
-                    source.path);
-  }
-  const PlanPool::Wait wait = pool_.begin_wait();
-  if (!wait) {
-    return api_fail(
-        ApiErrorKind::queue_full,
-        fmt::format("{}: too many pictures are being fetched; try again soon", source.path),
-        source.path);
-  }
-  auto bytes =
-      fetch_media(url, {.domains = config_.domains, .bytes_max = bytes_max, .gives_up = gives_up});
-  return bytes ? ApiResult<std::vector<std::byte>>(std::move(*bytes))
-               : place_error(source, bytes.error());
+  return std::move(SLUICE_TRY(read_embedded_media(text, bytes_max)).bytes);
 }
 
 Result<void> MediaLoader::look_at(OpenedMedia& media) const {

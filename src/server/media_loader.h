@@ -57,10 +57,8 @@ class MediaLoader {
   GivesUp gives_up(const std::atomic<bool>* gone) const;
   ApiResult<OpenedMedia> open_one(const MediaSource& source, std::size_t bytes_max,
                                   const GivesUp& gives_up) const;
-  ApiResult<std::vector<std::byte>> read(const std::string& text, const MediaSource& source,
-                                         std::size_t bytes_max, const GivesUp& gives_up) const;
-  ApiResult<std::vector<std::byte>> fetch(const std::string& url, const MediaSource& source,
-                                          std::size_t bytes_max, const GivesUp& gives_up) const;
+  Result<std::vector<std::byte>> read(const std::string& text, const MediaSource& source,
+                                      std::size_t bytes_max, const GivesUp& gives_up) const;
   Result<void> look_at(OpenedMedia& media) const;
   Result<VideoPlan> plan_file(const OpenedMedia& media) const;
   Result<PictureSize> frame_list_size(const OpenedMedia& media) const;
