@@ -42,17 +42,12 @@ impl EncodeMemory {
 
 impl OwnedMemory<'_> {
     pub fn find(&self, piece: &str) -> Option<Arc<[i32]>> {
-        if piece.len() < PIECE_BYTES_MIN {
-            return None;
-        }
-        self.memory.lock().pieces.get(&self.key(piece)).cloned()
+        let key = self.key(piece)?;
+        self.memory.lock().pieces.get(&key).cloned()
     }
 
     pub fn keep(&self, piece: &str, ids: &[i32]) {
-        if piece.len() < PIECE_BYTES_MIN || piece.len() > PIECE_BYTES_MAX {
-            return;
-        }
-        let key = self.key(piece);
+        let Some(key) = self.key(piece) else { return };
         let mut kept = self.memory.lock();
         kept.bytes += cost(&key, ids);
         if let Some((key, ids)) = kept.pieces.push(key, ids.into()) {
@@ -64,12 +59,16 @@ impl OwnedMemory<'_> {
         }
     }
 
-    fn key(&self, piece: &str) -> Vec<u8> {
+    /// None of a piece that is not remembered.
+    fn key(&self, piece: &str) -> Option<Vec<u8>> {
+        if piece.len() < PIECE_BYTES_MIN || piece.len() > PIECE_BYTES_MAX {
+            return None;
+        }
         let mut key = Vec::with_capacity(size_of::<usize>() + self.owner.len() + piece.len());
         key.extend_from_slice(&self.owner.len().to_le_bytes());
         key.extend_from_slice(self.owner);
         key.extend_from_slice(piece.as_bytes());
-        key
+        Some(key)
     }
 }
 

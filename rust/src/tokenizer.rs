@@ -478,13 +478,12 @@ fn token_tables(
 
 /// Whether the pre-tokenizer is one of LINE_PATTERNS and bytes, and no normalizer looks across lines.
 fn keeps_lines_apart(huggingface: &tokenizers::Tokenizer) -> bool {
-    let normalizer = match huggingface.get_normalizer() {
-        Some(normalizer) => serde_json::to_value(normalizer).ok(),
-        None => Some(serde_json::json!({"type": "NFC"})),
-    };
+    let is_nfc_or_none = huggingface.get_normalizer().is_none_or(|normalizer| {
+        serde_json::to_value(normalizer).ok() == Some(serde_json::json!({"type": "NFC"}))
+    });
     let pre_tokenizer =
         huggingface.get_pre_tokenizer().and_then(|known| serde_json::to_value(known).ok());
-    normalizer == Some(serde_json::json!({"type": "NFC"}))
+    is_nfc_or_none
         && LINE_PATTERNS.iter().any(|pattern| {
             pre_tokenizer
                 == Some(serde_json::json!({"type": "Sequence", "pretokenizers": [
